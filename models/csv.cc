@@ -10,39 +10,36 @@
 #include <set>
 #include <span>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
-#include <kolo/core/base/csv_line.h>
 #include <kolo/core/base/error.h>
 #include <kolo/models/csv_columns.h>
 #include <kolo/models/csv_fields.h>
 #include <kolo/models/csv_file.h>
+#include <kolo/models/csv_words.h>
 
 namespace kolo::models {
 namespace {
 
 using detail::column_text;
+using detail::ColumnWords;
 using detail::Fields;
 using detail::is_empty_cell;
 using detail::number_in;
 using File = detail::CsvFile;
 
-constexpr std::size_t kMostWords = 1000;      // of a column
-constexpr std::size_t kMostUnknownWords = 8;  // told of a column
 constexpr float kNoNumber = std::numeric_limits<float>::quiet_NaN();
 
 // What the cells of a column are, and where those stand that may be wrong.
 struct Cells {
   std::int64_t numbers = 0, words = 0, empty = 0;
+  std::int64_t bars = 0;  // words with | in them
   double sum = 0;
   const File* word_file = nullptr;  // of the first word
   std::int64_t word_line = 0, empty_line = 0;
   std::string word;
   const File* empty_file = nullptr;
   std::size_t word_place = 0, empty_place = 0;
-
-  bool is_of_words() const { return words > numbers; }
 };
 
 class Reader {
@@ -55,9 +52,10 @@ class Reader {
     detail::CsvColumns found = detail::find_columns(files_, options_);
     schema_ = std::move(found.schema);
     notes_ = std::move(found.notes);
-    cells_.resize(schema_.features.size() + 1);
+    cells_.resize(columns());
     for (File& file : files_) scan(file);
     if (lines_.empty()) throw InvalidArgumentError("{}: there are no samples in it", files_.front().name());
+    choose_kind();
     decide();
     find_words();
     return table();
@@ -65,9 +63,16 @@ class Reader {
 
  private:
   std::size_t features() const { return schema_.features.size(); }
-  bool is_label(std::size_t column) const { return column == features(); }
-  const TableColumn& column(std::size_t i) const { return is_label(i) ? schema_.label : schema_.features[i]; }
-  TableColumn& column(std::size_t i) { return is_label(i) ? schema_.label : schema_.features[i]; }
+  std::size_t labels() const { return schema_.labels.size(); }
+  // Features, and behind them labels.
+  std::size_t columns() const { return features() + labels(); }
+  bool is_label(std::size_t column) const { return column >= features(); }
+  TableColumn& column(std::size_t i) {
+    return is_label(i) ? schema_.labels[i - features()] : schema_.features[i];
+  }
+  std::size_t place_in(const File& file, std::size_t i) const {
+    return is_label(i) ? file.labels[i - features()] : file.places[i];
+  }
 
   // The numbers of each row, and what the others are.
   void scan(File& file) {
@@ -78,9 +83,9 @@ class Reader {
         throw InvalidArgumentError("{}, line {}: {} columns; the first line has {}", file.name(), file.line(),
                                    fields.size(), file.columns);
       bool is_whole = true;
-      for (std::size_t i = 0; i <= features(); ++i) {
-        if (is_label(i) && !file.label) continue;
-        const std::size_t place = is_label(i) ? *file.label : file.places[i];
+      for (std::size_t i = 0; i < columns(); ++i) {
+        if (is_label(i) && file.labels.empty()) continue;
+        const std::size_t place = place_in(file, i);
         const std::string_view field = fields[place];
         const auto value = number_in(field, decimal_comma);
         const bool is_empty = !value && is_empty_cell(field);
@@ -115,6 +120,7 @@ class Reader {
       if (++cells.empty > 1) return;
       cells.empty_file = &at.file, cells.empty_line = at.file.line(), cells.empty_place = at.column;
     } else {
+      if (at.field.find('|') != std::string_view::npos) ++cells.bars;
       if (detail::is_out_of_range(at.field)) ++cells.numbers;  // a wrong number, and not a category
       if (++cells.words > 1) return;
       cells.word_file = &at.file, cells.word_line = at.file.line(), cells.word_place = at.column;
@@ -122,14 +128,25 @@ class Reader {
     }
   }
 
+  bool is_of_words(std::size_t i) {
+    if (options_.known) return !column(i).words.empty();
+    return cells_[i].words > cells_[i].numbers || (is_label(i) && cells_[i].bars > 0);
+  }
+  // Of one label's column.
+  bool splits_labels() const { return schema_.label_kind == LabelKind::several && labels() == 1; }
+
   // Which columns are of words, and whether all cells may be what they are.
   void decide() {
-    for (std::size_t i = 0; i <= features(); ++i) {
+    for (std::size_t i = 0; i < columns(); ++i) {
       const Cells& cells = cells_[i];
       if (is_label(i) && !options_.labelled) continue;
-      const bool is_of_words = options_.known ? !column(i).words.empty() : cells.is_of_words();
-      if (is_of_words) words_.emplace(i, Words{});
-      if (cells.empty > 0 &&
+      const bool has_words = is_of_words(i), is_split = is_label(i) && splits_labels();
+      if (has_words)
+        words_.try_emplace(
+            i, column(i),
+            ColumnWords::Options{
+                .is_known = options_.known != nullptr, .is_label = is_label(i), .is_split = is_split});
+      if (cells.empty > 0 && !is_split &&
           (missing() == MissingCells::refuse || (is_label(i) && missing() != MissingCells::drop)))
         throw InvalidArgumentError(
             "{}, line {}, column {}: an empty cell; {}", cells.empty_file->name(), cells.empty_line,
@@ -137,11 +154,11 @@ class Reader {
             is_label(i)      ? "a sample needs its label, and --missing drop leaves such lines out"
             : options_.known ? "a training with --missing mean, zero or drop takes it"
                              : "--missing mean or zero fills it, and --missing drop leaves such lines out");
-      if (!is_of_words && cells.words > 0)
+      if (!has_words && cells.words > 0)
         throw InvalidArgumentError("{}, line {}, column {}: {:?} is no number that f32 holds",
                                    cells.word_file->name(), cells.word_line, cells.word_place + 1,
                                    cells.word);
-      if (options_.known || is_of_words || is_label(i)) continue;
+      if (options_.known || has_words || is_label(i)) continue;
       if (cells.numbers == 0)
         throw InvalidArgumentError("{}: column {} is empty; --ignore {} leaves it out", files_.front().name(),
                                    column(i).place + 1, column(i).place + 1);
@@ -149,83 +166,24 @@ class Reader {
     }
   }
 
-  // The words of a column as numbers, row by row; −1: empty, or unknown.
-  struct Words {
-    std::unordered_map<std::string, std::int32_t> numbers = {};
-    std::vector<std::int32_t> of_rows = {};
-    std::map<std::string, std::int64_t> unknown = {};
-  };
-
   void find_words() {
     if (words_.empty()) return;
-    for (auto& [i, words] : words_)
-      for (const std::string& word : column(i).words)
-        words.numbers.emplace(word, static_cast<std::int32_t>(words.numbers.size()));
     Fields fields;
     for (File& file : files_) {
       file.rewind();
       if (file.has_names) file.next(fields);
       while (file.next(fields))
-        for (auto& [i, words] : words_)
-          take_word(i, words, file, fields[is_label(i) ? *file.label : file.places[i]]);
+        for (auto& [i, words] : words_) words.take(file, fields[place_in(file, i)]);
     }
-    if (!options_.known)
-      for (auto& [i, words] : words_) sort_words(i, words);
-  }
-
-  void take_word(std::size_t i, Words& words, const File& file, std::string_view field) {
-    std::string word = unquoted(field);
-    std::int32_t number = -1;
-    if (is_empty_cell(field)) {
-      words.of_rows.push_back(number);
-      return;
-    }
-    if (const auto value = number_in(field, file.separator() != ',');
-        value && *value == std::floor(*value) && std::abs(*value) < 1e15)
-      word = std::to_string(static_cast<std::int64_t>(*value));  // 1.0 is the class 1
-    if (const auto found = words.numbers.find(word); found != words.numbers.end()) {
-      number = found->second;
-    } else if (!options_.known) {
-      number = static_cast<std::int32_t>(words.numbers.size());
-      words.numbers.emplace(std::move(word), number);
-      if (words.numbers.size() > kMostWords) throw_too_many_words(i, file);
-    } else if (is_label(i)) {
-      throw InvalidArgumentError("{}, line {}: label {:?} is none of the {} classes, {}", file.name(),
-                                 file.line(), word, column(i).words.size(), fmt::join(column(i).words, ", "));
-    } else {
-      ++words.unknown[word];
-    }
-    words.of_rows.push_back(number);
-  }
-
-  [[noreturn]] void throw_too_many_words(std::size_t i, const File& file) const {
-    const TableColumn& full = column(i);
-    throw InvalidArgumentError(
-        "{}, line {}: column {} has more than {} words; {}", file.name(), file.line(),
-        column_text(full.place, full.name), kMostWords,
-        is_label(i) ? "a label has fewer, and --target names another column"
-                    : fmt::format("--ignore {} leaves it out",
-                                  full.name.empty() ? std::to_string(full.place + 1) : full.name));
-  }
-
-  // Sorted, so that they do not depend on the order of the lines.
-  void sort_words(std::size_t i, Words& words) {
-    std::map<std::string, std::int32_t> sorted(words.numbers.begin(), words.numbers.end());
-    std::vector<std::int32_t> places(sorted.size());
-    for (const auto& [word, number] : sorted) {
-      places[static_cast<std::size_t>(number)] = static_cast<std::int32_t>(column(i).words.size());
-      column(i).words.push_back(word);
-    }
-    for (std::int32_t& number : words.of_rows)
-      if (number >= 0) number = places[static_cast<std::size_t>(number)];
+    for (auto& [i, words] : words_) words.finish();
   }
 
   CsvTable table() {
-    decide_regression();
     const std::int64_t rows = std::count(kept_.begin(), kept_.end(), true);
     if (rows == 0)
       throw InvalidArgumentError("{}: there are no samples without empty cells in it", files_.front().name());
-    CsvTable made{.x = Tensor::zeros(DType::f32, {rows, schema_.elements()}), .y = labels(rows), .note = {}};
+    CsvTable made{
+        .x = Tensor::zeros(DType::f32, {rows, schema_.elements()}), .y = labels_of(rows), .note = {}};
     float* to = made.x.data<float>();
     for (std::size_t row = 0; row < lines_.size(); ++row) {
       if (!kept_[row]) continue;
@@ -234,7 +192,7 @@ class Reader {
         const TableColumn& feature = schema_.features[i];
         const float value = values_[row * features() + i];
         if (const auto words = words_.find(i); words != words_.end()) {
-          if (const std::int32_t number = words->second.of_rows[row]; number >= 0) to[number] = 1;
+          for (const std::int32_t number : words->second.of_row(row)) to[number] = 1;
         } else if (!std::isnan(value)) *to = value;
         else *to = missing() == MissingCells::mean ? feature.mean : 0;
         to += feature.elements();
@@ -245,81 +203,128 @@ class Reader {
     return made;
   }
 
-  // A label with fractions is no class.
-  void decide_regression() {
+  // Words are classes, or labels where | stands between them. Of numbers those with fractions are no classes.
+  void choose_kind() {
     if (!options_.labelled || options_.known) return;
-    const bool of_words = words_.contains(features());
-    bool has_fractions = false;
-    for (std::size_t row = 0; row < labels_.size(); ++row)
-      has_fractions |= kept_[row] && labels_[row] != std::floor(labels_[row]);
-    schema_.regression = options_.regression.value_or(!of_words && has_fractions);
-    if (schema_.regression && of_words)
+    std::size_t place = features();  // of the first label of words, or of the first label
+    while (place < columns() && !is_of_words(place)) ++place;
+    const bool of_words = place < columns();
+    if (!of_words) place = features();
+    const bool has_bars = of_words && labels() == 1 && cells_[place].bars > 0;
+    const bool are_marks = labels() > 1 && !find_label([](double one) { return one == 0 || one == 1; });
+    LabelKind found = LabelKind::one_class;
+    if (has_bars || are_marks) found = LabelKind::several;
+    else if (labels() > 1 || (!of_words && find_label(is_whole))) found = LabelKind::numbers;
+    schema_.label_kind = options_.label_kind.value_or(found);
+    const std::string& name = files_.front().name();
+    const std::string text = column_text(column(place).place, column(place).name);
+    if (of_words && labels() > 1)
+      throw InvalidArgumentError("{}: column {} holds words; of several targets each holds numbers", name,
+                                 text);
+    if (of_words && schema_.label_kind == LabelKind::numbers)
       throw InvalidArgumentError("{}: column {} holds words, and --loss asks for numbers; leave --loss out",
-                                 files_.front().name(), column_text(schema_.label.place, schema_.label.name));
+                                 name, text);
+    if (schema_.label_kind == LabelKind::one_class && labels() > 1)
+      throw InvalidArgumentError("{}: --target names {} columns, and --loss softmax is for one; leave it out",
+                                 name, labels());
+    if (schema_.label_kind == LabelKind::several && labels() == 1 && !has_bars)
+      throw InvalidArgumentError(
+          "{}: column {} has one label in each line; --loss bce takes words with | between them, or "
+          "columns of 0 and 1 as in --target a,b",
+          name, text);
   }
 
-  Tensor labels(std::int64_t rows) {
+  static bool is_whole(double label) { return label == std::floor(label); }
+
+  // Where the first label of the kept rows stands that is not as it should be.
+  template <typename IsRight>
+  std::optional<std::size_t> find_label(const IsRight& is_right) const {
+    for (std::size_t i = 0; i < labels_.size(); ++i)
+      if (kept_[i / labels()] && !is_right(labels_[i])) return i;
+    return std::nullopt;
+  }
+
+  template <typename IsRight>
+  void check_labels(const IsRight& is_right, const char* right) const {
+    const auto wrong = find_label(is_right);
+    if (!wrong) return;
+    const std::size_t row = *wrong / labels();
+    const File& file =
+        files_[static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), row) - ends_.begin())];
+    throw InvalidArgumentError("{}, line {}, column {}: label {}; {}", file.name(), lines_[row],
+                               file.labels[*wrong % labels()] + 1, labels_[*wrong], right);
+  }
+
+  Tensor labels_of(std::int64_t rows) {
+    if (!options_.labelled) return Tensor::zeros(DType::i32, {rows});
+    if (schema_.label_kind == LabelKind::one_class) return classes(rows);
+    if (const auto words = words_.find(features()); words != words_.end()) return marks(rows, words->second);
+    if (schema_.label_kind == LabelKind::several)
+      check_labels([](double one) { return one == 0 || one == 1; },
+                   "labels of several columns are 0 or 1, and --loss mse finds numbers");
+    Tensor made(DType::f32, {rows, static_cast<std::int64_t>(labels())});
+    float* to = made.data<float>();
+    for (std::size_t i = 0; i < labels_.size(); ++i)
+      if (kept_[i / labels()]) *to++ = static_cast<float>(labels_[i]);
+    return made;
+  }
+
+  Tensor classes(std::int64_t rows) {
     Tensor made = Tensor::zeros(DType::i32, {rows});
-    if (!options_.labelled) return made;
-    if (schema_.regression) return numbers(rows);
     const auto words = words_.find(features());
-    if (words == words_.end()) check_labels();
+    if (words == words_.end())
+      check_labels(
+          [](double one) {
+            return one >= 0 && one <= std::numeric_limits<std::int32_t>::max() && is_whole(one);
+          },
+          "labels are whole numbers from 0 on, and --loss mse finds numbers");
     std::int32_t* to = made.data<std::int32_t>();
     for (std::size_t row = 0; row < lines_.size(); ++row)
       if (kept_[row])
-        *to++ = words != words_.end() ? words->second.of_rows[row] : static_cast<std::int32_t>(labels_[row]);
+        *to++ = words != words_.end() ? words->second.of_row(row).front()
+                                      : static_cast<std::int32_t>(labels_[row]);
     if (words != words_.end() || options_.known) return made;
     const std::set<std::int32_t> found(made.data<std::int32_t>(), to);
     if (found.size() < 2 || *found.begin() != 1 || *found.rbegin() != static_cast<std::int32_t>(found.size()))
       return made;
     for (std::int32_t& label : made.span<std::int32_t>()) --label;
-    for (const std::int32_t label : found) schema_.label.words.push_back(std::to_string(label));
+    for (const std::int32_t label : found) schema_.labels.front().words.push_back(std::to_string(label));
     notes_.push_back(fmt::format("labels 1 to {} are taken as 0 to {}", found.size(), found.size() - 1));
     return made;
   }
 
-  Tensor numbers(std::int64_t rows) const {
-    Tensor made(DType::f32, {rows, 1});
+  // 1 for each label in a row's cell.
+  Tensor marks(std::int64_t rows, const ColumnWords& words) {
+    Tensor made = Tensor::zeros(DType::f32, {rows, schema_.outputs()});
     float* to = made.data<float>();
-    for (std::size_t row = 0; row < lines_.size(); ++row)
-      if (kept_[row]) *to++ = static_cast<float>(labels_[row]);
+    std::int64_t without = 0;
+    for (std::size_t row = 0; row < lines_.size(); ++row) {
+      if (!kept_[row]) continue;
+      for (const std::int32_t label : words.of_row(row)) to[label] = 1;
+      without += words.of_row(row).empty() ? 1 : 0;
+      to += schema_.outputs();
+    }
+    if (without > 0) notes_.push_back(fmt::format("{} lines without a label", without));
     return made;
   }
 
-  void check_labels() {
-    for (std::size_t row = 0; row < labels_.size(); ++row) {
-      const double label = labels_[row];
-      const bool is_label =
-          label >= 0 && label <= std::numeric_limits<std::int32_t>::max() && label == std::floor(label);
-      if (is_label || !kept_[row]) continue;
-      const File& file =
-          files_[static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), row) - ends_.begin())];
-      throw InvalidArgumentError(
-          "{}, line {}, column {}: label {}; labels are whole numbers from 0 on, and --loss mse "
-          "finds numbers",
-          file.name(), lines_[row], *file.label + 1, label);
-    }
+  std::string note_of_labels() const {
+    constexpr std::size_t kMostNamed = 8;
+    const char* const kind = schema_.label_kind == LabelKind::numbers ? "target" : "label";
+    const bool is_one = labels() == 1;
+    std::vector<std::string> columns;
+    for (const TableColumn& label : schema_.labels) columns.push_back(column_text(label.place, label.name));
+    if (columns.size() > kMostNamed) return fmt::format("{}s: {} columns", kind, columns.size());
+    return fmt::format("{}{}: column{} {}", kind, is_one && !splits_labels() ? "" : "s", is_one ? "" : "s",
+                       fmt::join(columns, ", "));
   }
 
   std::string note(std::int64_t dropped) const {
     std::vector<std::string> notes;
-    if (options_.labelled && !options_.known)
-      notes.push_back((schema_.regression ? "target: column " : "label: column ") +
-                      column_text(*files_.front().label, schema_.label.name));
+    if (options_.labelled && !options_.known) notes.push_back(note_of_labels());
     notes.insert(notes.end(), notes_.begin(), notes_.end());
-    for (const auto& [i, words] : words_) {
-      if (is_label(i)) continue;
-      if (!options_.known)
-        notes.push_back(fmt::format("{} words in column {}", column(i).words.size(),
-                                    column_text(column(i).place, column(i).name)));
-      std::size_t told = 0;
-      for (const auto& [word, count] : words.unknown) {
-        if (++told > kMostUnknownWords) break;
-        notes.push_back(fmt::format("{} of the unknown word {:?}", count, word));
-      }
-      if (told > kMostUnknownWords)
-        notes.push_back(fmt::format("and {} other unknown words", words.unknown.size() - kMostUnknownWords));
-    }
+    for (const auto& [i, words] : words_)
+      for (std::string& one : words.notes()) notes.push_back(std::move(one));
     std::int64_t empty = 0;
     for (std::size_t i = 0; i < features(); ++i) empty += cells_[i].empty;
     if (dropped > 0) notes.push_back(fmt::format("left out: {} lines with empty cells", dropped));
@@ -330,13 +335,13 @@ class Reader {
   const CsvOptions& options_;
   std::vector<File> files_;
   TableSchema schema_;
-  std::vector<Cells> cells_;   // of the features, and of the label
-  std::vector<float> values_;  // [rows, features]
-  std::vector<double> labels_;
+  std::vector<Cells> cells_;    // of the features, and of the label
+  std::vector<float> values_;   // [rows, features]
+  std::vector<double> labels_;  // [rows, labels]
   std::vector<std::int64_t> lines_;
   std::vector<std::size_t> ends_;  // of each file, in rows
   std::vector<bool> kept_;
-  std::map<std::size_t, Words> words_;  // of the columns of words
+  std::map<std::size_t, ColumnWords> words_;  // of the columns of words
   std::vector<std::string> notes_;
   std::int64_t decimal_commas_ = 0;
 };

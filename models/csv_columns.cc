@@ -24,8 +24,10 @@ bool counts_columns(const Fields& fields) {
 
 bool has_names(const Fields& fields, bool decimal_comma, const CsvOptions& options) {
   if (usual_label(fields) || counts_columns(fields)) return true;
-  if (!options.target.empty() && !number_in(options.target) && place_of(options.target, fields, true))
-    return true;
+  std::vector<std::string> targets = parts_between_commas(options.target);
+  targets.push_back(options.target);
+  for (const std::string& target : targets)
+    if (!target.empty() && !number_in(target) && place_of(target, fields, true)) return true;
   if (options.known && options.known->is_named)
     for (const TableColumn& feature : options.known->features)
       if (place_of(feature.name, fields, true) && !number_in(feature.name)) return true;
@@ -63,23 +65,25 @@ void find_schema(CsvColumns& found, const CsvFile& file, const Fields& fields, c
     schema.ignored.push_back(name_of(place));
     found.notes.push_back("left out: column " + column_text(place, name_of(place)));
   }
-  std::size_t label = usual_label(fields).value_or(fields.size() - 1);
-  if (!options.target.empty()) label = required_place(file, fields, options.target, "--target");
-  if (left_out.contains(label))
+  std::vector<std::size_t> labels = {usual_label(fields).value_or(fields.size() - 1)};
+  if (!options.target.empty()) labels = target_places(file, fields, options.target);
+  for (const std::size_t label : labels)
+    if (left_out.contains(label))
+      throw InvalidArgumentError(
+          "{}: column {} is the label, and --ignore leaves it out; --target names another column",
+          file.name(), column_text(label, name_of(label)));
+  if (fields.size() < left_out.size() + labels.size() + 1)
     throw InvalidArgumentError(
-        "{}: column {} is the label, and --ignore leaves it out; --target names another column", file.name(),
-        column_text(label, name_of(label)));
-  if (fields.size() < left_out.size() + 2)
-    throw InvalidArgumentError("{}, line {}: one column; there must be a label and at least one beside it",
-                               file.name(), file.line());
+        "{}, line {}: {}; there must be a label and at least one beside it", file.name(), file.line(),
+        labels.size() == 1 ? "one column" : fmt::format("--target takes all {} columns", labels.size()));
   schema.is_named = file.has_names;
   schema.missing = options.missing;
   schema.columns = fields.size();
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    TableColumn column{.name = name_of(i), .place = i};
-    if (i == label) schema.label = std::move(column);
-    else if (!left_out.contains(i)) schema.features.push_back(std::move(column));
-  }
+  schema.labels.clear();
+  for (const std::size_t label : labels) schema.labels.push_back({.name = name_of(label), .place = label});
+  left_out.insert(labels.begin(), labels.end());
+  for (std::size_t i = 0; i < fields.size(); ++i)
+    if (!left_out.contains(i)) schema.features.push_back({.name = name_of(i), .place = i});
 }
 
 // Tells the file where the schema's columns stand by their names.
@@ -94,11 +98,14 @@ void find_by_name(CsvColumns& found, CsvFile& file, const Fields& fields, const 
     file.places.push_back(*place);
     known.insert(*place);
   }
-  file.label = place_of(schema.label.name, fields, true);
-  if (file.label) known.insert(*file.label);
-  else if (options.labelled)
-    throw InvalidArgumentError("{}: there is no column {:?}, which holds the labels; there are {}",
-                               file.name(), schema.label.name, fmt::join(fields, ", "));
+  for (const TableColumn& label : schema.labels) {
+    const auto place = place_of(label.name, fields, true);
+    if (place) file.labels.push_back(*place), known.insert(*place);
+    else if (options.labelled)
+      throw InvalidArgumentError("{}: there is no column {:?}, which holds {}; there are {}", file.name(),
+                                 label.name, schema.labels.size() == 1 ? "the labels" : "one of the labels",
+                                 fmt::join(fields, ", "));
+  }
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const std::string name = unquoted(fields[i]);
     const bool was_ignored =
@@ -109,8 +116,8 @@ void find_by_name(CsvColumns& found, CsvFile& file, const Fields& fields, const 
   }
 }
 
-// By their places, where the schema or the file has no names. A file may lack the label where nobody asks
-// for it, or have pandas' index in front.
+// By their places, where the schema or the file has no names. A file may lack the labels where nobody asks
+// for them, or have pandas' index in front.
 void find_by_place(CsvColumns& found, CsvFile& file, const Fields& fields, const CsvOptions& options) {
   const TableSchema& schema = found.schema;
   const std::size_t features = schema.features.size(), index = file.has_names && fields[0].empty() ? 1 : 0;
@@ -121,14 +128,16 @@ void find_by_place(CsvColumns& found, CsvFile& file, const Fields& fields, const
         "{}, line {}: {} columns; the model takes {}, and beside them there may be a label", file.name(),
         file.line(), fields.size() - index, features);
   const std::size_t shift = fields.size() == schema.columns ? 0 : index;
-  if (is_all) file.label = schema.label.place + shift;
+  for (const TableColumn& label : schema.labels)
+    if (is_all) file.labels.push_back(label.place + shift);
+  const std::vector<std::size_t> as_trained = file.labels;
   // Without a schema of its own, a model of plain numbers: the label has its usual name.
   if (const auto usual = usual_label(fields);
       is_all && options.known && file.has_names && usual && features + 1 == schema.columns)
-    file.label = *usual;
-  if (lacks_label || (file.label && *file.label != schema.label.place + shift)) {
+    file.labels = {*usual};
+  if (lacks_label || file.labels != as_trained) {
     for (std::size_t i = lacks_label ? index : shift; file.places.size() < features; ++i)
-      if (lacks_label || i != *file.label) file.places.push_back(i);
+      if (lacks_label || i != file.labels.front()) file.places.push_back(i);
   } else {
     for (const TableColumn& feature : schema.features) file.places.push_back(feature.place + shift);
   }
@@ -138,6 +147,20 @@ void find_by_place(CsvColumns& found, CsvFile& file, const Fields& fields, const
 }
 
 }  // namespace
+
+std::vector<std::size_t> target_places(const CsvFile& file, const Fields& names, const std::string& target) {
+  if (const auto whole = place_of(target, names, file.has_names)) return {*whole};
+  std::vector<std::size_t> places;
+  std::vector<std::string> parts = parts_between_commas(target);
+  if (parts.empty()) parts = {target};
+  for (const std::string& part : parts) {
+    places.push_back(required_place(file, names, part, "--target"));
+    if (std::count(places.begin(), places.end(), places.back()) > 1)
+      throw InvalidArgumentError("{}: --target {} names column {} twice; it must name each once", file.name(),
+                                 target, places.back() + 1);
+  }
+  return places;
+}
 
 std::optional<std::size_t> place_of(std::string_view wanted, const Fields& names, bool has_names) {
   for (std::size_t i = 0; has_names && i < names.size(); ++i)
@@ -172,7 +195,7 @@ CsvColumns find_columns(std::vector<CsvFile>& files, const CsvOptions& options) 
     if (!options.known && &file == &files.front()) find_schema(found, file, fields, options);
     if (found.schema.is_named && file.has_names) find_by_name(found, file, fields, options);
     else find_by_place(found, file, fields, options);
-    if (!options.labelled) file.label.reset();
+    if (!options.labelled) file.labels.clear();
     if (!file.has_names) file.rewind();
   }
   return found;

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <sstream>
 #include <vector>
 
 #include <kolo/core/base/csv_line.h>
@@ -75,6 +76,27 @@ bool is_empty_cell(std::string_view field) {
   for (const std::string_view empty : {"na", "n/a", "nan", "null", "?"})
     if (is_same_name(field, empty)) return true;
   return field.empty();
+}
+
+std::vector<std::string> parts_between_commas(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');)
+    if (!part.empty()) parts.push_back(part);
+  return parts;
+}
+
+std::vector<std::string> parts_between_bars(std::string_view text) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t bar = std::min(text.find('|', begin), text.size());
+    std::size_t end = bar;
+    while (begin < end && (text[begin] == ' ' || text[begin] == '\t')) ++begin;
+    while (begin < end && (text[end - 1] == ' ' || text[end - 1] == '\t')) --end;
+    if (begin < end) parts.emplace_back(text.substr(begin, end - begin));
+    begin = bar + 1;
+  }
+  return parts;
 }
 
 bool is_same_name(std::string_view a, std::string_view b) {

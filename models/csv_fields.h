@@ -2,7 +2,9 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace kolo::models::detail {
 
@@ -18,6 +20,13 @@ bool is_out_of_range(std::string_view field);
 
 /// "", NA, N/A, NaN, null and ?, in letters of any size.
 bool is_empty_cell(std::string_view field);
+
+/// What stands between commas; parts that are empty are left out.
+std::vector<std::string> parts_between_commas(const std::string& text);
+
+/// "cat | dog" as cat and dog: what stands between the bars, without blanks around it; parts that are empty
+/// are left out.
+std::vector<std::string> parts_between_bars(std::string_view text);
 
 /// Equal but for the letters' size.
 bool is_same_name(std::string_view a, std::string_view b);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,8 +42,8 @@ class CsvFile {
 
   bool has_names = false;
   std::size_t columns = 0;
-  std::vector<std::size_t> places;   // of each feature
-  std::optional<std::size_t> label;  // none: the file has no labels
+  std::vector<std::size_t> places;  // of each feature
+  std::vector<std::size_t> labels;  // of each label; empty: the file has none
 
  private:
   static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 36;  // what is read whole

@@ -39,15 +39,21 @@ struct TableColumn {
 /// All columns of a table, as a training found them. Later tables are read by it.
 struct TableSchema {
   std::vector<TableColumn> features = {};  // in the order of a sample's elements
-  TableColumn label = {};                  // words: the classes; empty: labels are numbers from 0 on
-  bool regression = false;                 // the label is a number to be found
-  std::vector<std::string> ignored = {};   // names of columns that were left out
-  std::size_t columns = 0;                 // of the training's table, those left out included
-  bool is_named = false;                   // the first line has the columns' names
+  // One, or of numbers to find and of labels that are 0 or 1 several. words: the classes or labels; empty:
+  // classes are numbers from 0 on.
+  std::vector<TableColumn> labels = {TableColumn{}};
+  LabelKind label_kind = LabelKind::one_class;
+  std::vector<std::string> ignored = {};  // names of columns that were left out
+  std::size_t columns = 0;                // of the training's table, those left out included
+  bool is_named = false;                  // the first line has the columns' names
   MissingCells missing = MissingCells::refuse;
 
   /// Numbers of a sample.
   std::int64_t elements() const;
+  /// Of classes, numbers or labels; of classes 0 where they have no names.
+  std::int64_t outputs() const;
+  /// As many as outputs(); empty where they have none.
+  std::vector<std::string> output_names() const;
 };
 
 /// As config.json keeps it; the way back throws DataLossError.
@@ -61,11 +67,11 @@ TableSchema plain_table(std::int64_t elements);
 
 /// How a table is read: what the user said, and what an earlier training found.
 struct CsvOptions {
-  std::string target = {};               // the label's column, by its name or its number from 1 on; "": found
+  // The label's column, by its name or its number from 1 on, or several with commas between; "": found.
+  std::string target = {};
   std::vector<std::string> ignore = {};  // columns that are left out, the same way
   MissingCells missing = MissingCells::refuse;
-  // Whether the label is a number to be found, and not a class; none: where one is no whole number.
-  std::optional<bool> regression = {};
+  std::optional<LabelKind> label_kind = {};  // what labels are taken for; none: as read_csv finds them
   std::shared_ptr<const TableSchema> known = nullptr;  // of another table, by which this one is read
   bool labelled = true;  // false, with `known`: labels are not looked at, and their column may be absent
 };
@@ -74,8 +80,8 @@ struct CsvOptions {
 
 /// A table as samples and labels.
 struct CsvTable {
-  Tensor x;          // f32 [N, schema->elements()]
-  Tensor y;          // i32 [N], or f32 [N,1] for regression; 0 where labels are not looked at
+  Tensor x;  // f32 [N, schema->elements()]
+  Tensor y;  // i32 [N], or of numbers and several labels f32 [N,outputs]; 0 where labels are not looked at
   std::string note;  // what was taken for what, what was left out: `label: column 5 "species"`
   std::shared_ptr<const TableSchema> schema = nullptr;
   std::vector<std::int64_t> lines = {};  // of each row in its file, the first being 1
@@ -90,21 +96,22 @@ bool is_table_name(const std::filesystem::path& path);
 /// fields is a number, if one of them is the label's name, or if they count 0, 1, 2, … as pandas names
 /// columns (three or more). The label is `target`, else the column called label, class, target, species or y,
 /// in letters of any size and in this order, else the last one. A first column without a name is pandas'
-/// index and is left out. Empty lines are left out.
+/// index and is left out. Empty lines are left out. Several targets are numbers to find, or where all of
+/// their cells are 0 or 1 as many labels.
 ///
 /// A column of which more fields are words than numbers is one of categories: each of its words, sorted,
 /// becomes an element of the sample, 0 or 1; an empty cell, and a word that `known` has not, gives none of
 /// them. The words of a label are classes. Labels that are numbers count from 0; where they are 1 … K they
 /// become 0 … K − 1, and the classes are called by their numbers. A label with fractions is not of classes:
-/// it is a number to be found (schema->regression). `known` with names finds its columns by name, in any
-/// order.
+/// it is a number to be found. Words with | between them are several labels, of which an empty cell has none.
+/// `label_kind` says it otherwise. `known` with names finds its columns by name, in any order.
 ///
 /// Each error is one line that begins with the path and, where there is one, the line's number:
 /// InvalidArgumentError for a line with more or fewer columns than the first, for an empty cell (unless
 /// `missing` says more; a label's only with drop), for what is no finite number that f32 holds in a column of
 /// numbers, for a number that is no label, words where numbers are to be found, a label that `known` has not,
-/// a column of more than 1,000 words, a name that no column has, and where there are no samples or no column
-/// beside the label; what InputFile throws.
+/// labels that are not of the asked kind, a column of more than 1,000 words, a name that no column has, and
+/// where there are no samples or no column beside the label; what InputFile throws.
 CsvTable read_csv(const std::vector<std::filesystem::path>& paths, const CsvOptions& options = {});
 CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options = {});
 
@@ -224,7 +231,9 @@ struct ImageFolder {
   std::vector<std::filesystem::path>
       files;                         // .png .jpg .jpeg, sorted within their class, in folders below it too
   std::vector<std::int32_t> labels;  // of each file, a place in `classes`
-  std::string left_out;              // what else lies there: "left out: 180 .webp, 18 broken links"
+  // Of each file, where a file may be of several classes or of none; `labels` is then empty.
+  std::optional<std::vector<std::vector<std::int32_t>>> several = {};
+  std::string left_out;  // what else lies there: "left out: 180 .webp, 18 broken links"
 };
 
 /// True if train/ or the folder itself has a folder with a PNG or JPEG (told by the names) in it.
@@ -259,10 +268,13 @@ bool has_named_images_test(const std::filesystem::path& folder);
 
 /// A split of such a folder. One column of the table holds the names of pictures, with or without their
 /// ending; another one the classes: `target` by its name or number, else the
-/// one called as read_csv has it, else the last one. left_out tells both, the other columns, and how many
-/// pictures the table does not name. Throws InvalidArgumentError, with the line's number, for a picture that
-/// is not there, named twice or without a class; where no column names pictures; and what InputFile throws.
-ImageFolder list_named_images(const std::filesystem::path& folder, Split split, const std::string& target);
+/// one called as read_csv has it, else the last one. Words with | between them are several labels of a
+/// picture, of which an empty cell has none; label_kind says it otherwise. left_out tells both, the other
+/// columns, and how many pictures the table does not name. Throws InvalidArgumentError, with the line's
+/// number, for a picture that is not there, named twice or without a class; where no column names pictures;
+/// and what InputFile throws.
+ImageFolder list_named_images(const std::filesystem::path& folder, Split split, const std::string& target,
+                              const std::optional<LabelKind>& label_kind = {});
 
 // Arrays from NumPy's files.
 
@@ -406,7 +418,7 @@ struct DataRequest {
   // Of the training, where it is there already: labels are numbered as these, or are numbers from 0 on.
   std::int64_t classes = 0;                   // 0: as they are found
   std::vector<std::string> class_names = {};  // empty: numbers
-  std::optional<bool> regression = {};  // whether labels are numbers to be found; none: as they are found
+  std::optional<LabelKind> label_kind = {};   // what labels are taken for; none: as they are found
   std::uint64_t seed = 1;  // by which the samples of one table are shared out to training and testing
   bool whole = false;      // other data than the training's, without a test part: all of it is for testing
   bool augment = false;    // training images: shifted by up to 4 pixels, in colour mirrored as well

@@ -34,7 +34,8 @@ FolderConfig parse_folder_config(const std::string& folder, const std::string& t
     config.seed = json.at("seed").get<std::int64_t>();
     const Json& data = json.at("data");
     config.classes = data.at("classes").get<std::int64_t>();
-    config.regression = data.value("regression", false);
+    config.label_kind =
+        label_kind_of(data.value(kRegressionKey, false), data.value(kSeveralLabelsKey, false));
     config.sample = Shape(data.at("sample").get<std::vector<std::int64_t>>());
     config.dtype = data.at("dtype").get<std::string>();
     if (data.contains("class_names"))

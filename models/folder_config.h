@@ -10,6 +10,7 @@
 
 #include <kolo/core/tensor/shape.h>
 #include <kolo/models/data.h>
+#include <kolo/models/samples.h>
 
 namespace kolo::models {
 
@@ -26,8 +27,8 @@ struct FolderConfig {
   Shape sample;       // of one sample: [C,H,W] for an image
   std::string dtype;  // of a sample
   std::int64_t classes = 0;
-  bool regression = false;                   // there are as many numbers to find, not classes
-  std::vector<std::string> class_names;      // by class; empty: they are numbers
+  LabelKind label_kind = LabelKind::one_class;
+  std::vector<std::string> class_names;      // by class or output; empty: they have none
   std::shared_ptr<const TableSchema> table;  // of a table: what its columns mean
 };
 

@@ -94,6 +94,7 @@ class FolderSamples final : public FileSamples {
       : FileSamples({.name = folder.name,
                      .shape = shape,
                      .classes = static_cast<std::int64_t>(folder.classes.size()),
+                     .label_kind = folder.several ? LabelKind::several : LabelKind::one_class,
                      .decoded = true,
                      .note = folder.left_out,
                      .class_names = folder.classes}),
@@ -104,6 +105,8 @@ class FolderSamples final : public FileSamples {
   std::vector<std::int64_t> class_counts() const override {
     std::vector<std::int64_t> counts(folder_.classes.size());
     for (const std::int32_t label : folder_.labels) ++counts[static_cast<std::size_t>(label)];
+    for (const auto& labels : folder_.several.value_or(std::vector<std::vector<std::int32_t>>()))
+      for (const std::int32_t label : labels) ++counts[static_cast<std::size_t>(label)];
     return counts;
   }
   void check(std::int64_t index) const override {
@@ -118,10 +121,16 @@ class FolderSamples final : public FileSamples {
     resize_and_crop(picture, shape.dim(0), shape.dim(1), shape.dim(2), pixels.data());
     detail::write_image(pixels.data(), shape, augmentation_, random,
                         batch.samples.data<float>() + place * shape.elements());
-    batch.labels.data<std::int32_t>()[place] = folder_.labels[i];
+    if (!folder_.several) batch.labels.data<std::int32_t>()[place] = folder_.labels[i];
+    else mark(batch.labels.data<float>() + place * kind().classes, (*folder_.several)[i]);
   }
 
  private:
+  void mark(float* row, const std::vector<std::int32_t>& labels) const {
+    std::fill_n(row, kind().classes, 0.0F);
+    for (const std::int32_t label : labels) row[label] = 1;
+  }
+
   ImageFolder folder_;
   Augmentation augmentation_;
 };

@@ -4,16 +4,14 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <kolo/core/base/error.h>
 #include <kolo/models/folder_contents.h>
+#include <kolo/models/npy_pair.h>
 #include <kolo/models/paths.h>
-#include <kolo/models/samples_internal.h>
 #include <kolo/models/table_samples.h>
 
 namespace kolo::models {
@@ -28,102 +26,6 @@ using Found = std::shared_ptr<const SampleSet>;
 constexpr std::int64_t kMostShift = 4;  // pixels, as is usual on CIFAR-10 (He et al., arXiv:1512.03385, 4.2)
 constexpr double kTrainingText = 0.9;   // share of a text; the rest is for testing
 constexpr std::size_t kMostNamed = 12;  // classes, in the description of samples
-
-template <typename T>
-Tensor as_i32(const Tensor& y, const fs::path& path) {
-  Tensor made(DType::i32, y.shape());
-  for (std::int64_t i = 0; i < y.elements(); ++i) {
-    const T label = y.data<T>()[i];
-    if (!std::in_range<std::int32_t>(label))
-      throw InvalidArgumentError("{}: label {} of sample {} is no number of a class", path.string(), label,
-                                 i);
-    made.data<std::int32_t>()[i] = static_cast<std::int32_t>(label);
-  }
-  return made;
-}
-
-// Labels of fractions, or where numbers are asked for: f32 [N,outputs].
-std::optional<Tensor> npy_numbers(Tensor y, const fs::path& path, const std::optional<bool>& regression) {
-  const bool are_floats = is_floating(y.dtype());
-  if (!regression.value_or(are_floats)) return std::nullopt;
-  if (y.shape().rank() == 1) y = y.reshaped({y.shape().dim(0), 1});
-  if (y.shape().rank() != 2)
-    throw InvalidArgumentError("{}: numbers to find {} {}; they must be [N] or [N,outputs]", path.string(),
-                               y.dtype(), y.shape());
-  return detail::as_f32(y);
-}
-
-Tensor npy_labels(Tensor y, const fs::path& path) {
-  if (y.shape().rank() == 2 && y.shape().dim(1) == 1)
-    y = y.reshaped({y.shape().dim(0)});  // as Keras has them
-  if (y.shape().rank() != 1 || (!is_integer(y.dtype()) && y.dtype() != DType::boolean))
-    throw InvalidArgumentError("{}: labels {} {}; they must be whole numbers, [N]", path.string(), y.dtype(),
-                               y.shape());
-  if (y.dtype() == DType::i64) return as_i32<std::int64_t>(y, path);
-  if (y.dtype() == DType::boolean) {
-    Tensor labels(DType::i32, y.shape());
-    std::copy_n(y.data<bool>(), y.elements(), labels.data<std::int32_t>());
-    return labels;
-  }
-  return y.dtype() == DType::u8 ? as_i32<std::uint8_t>(y, path) : y;
-}
-
-// "1" … "K" for labels that are 1 … K, each of them there; empty for others.
-std::vector<std::string> names_from_one(const Tensor& y) {
-  const auto labels = y.span<std::int32_t>();
-  const std::set<std::int32_t> found(labels.begin(), labels.end());
-  std::vector<std::string> names;
-  if (found.size() < 2 || *found.begin() != 1 || *found.rbegin() != std::ssize(found)) return names;
-  for (const std::int32_t label : found) names.push_back(std::to_string(label));
-  return names;
-}
-
-// Labels become places in `names`.
-void number_labels(Tensor& y, const std::vector<std::string>& names, const fs::path& path) {
-  for (std::int32_t& label : y.span<std::int32_t>()) {
-    const auto known = std::find(names.begin(), names.end(), std::to_string(label));
-    if (known == names.end())
-      throw InvalidArgumentError("{}: label {} is none of the {} classes, {}", path.string(), label,
-                                 names.size(), fmt::join(names, ", "));
-    label = static_cast<std::int32_t>(known - names.begin());
-  }
-}
-
-Found npy_pair(const fs::path& folder, const DataRequest& request, Split split) {
-  const fs::path x_path = folder / fmt::format("x_{}.npy", name(split)),
-                 y_path = folder / fmt::format("y_{}.npy", name(split)), y_train = folder / "y_train.npy";
-  if (split == Split::test && !is_file(x_path) && !is_file(y_path)) return nullptr;
-  NpySamples found = read_npy_samples(x_path);
-  const Tensor of_file = read_npy(y_path);
-  if (auto numbers = npy_numbers(of_file, y_path, request.regression))
-    return detail::array_samples_of(
-        {.name = last_name(folder), .shape = {}, .regression = true, .note = found.note}, std::move(found.x),
-        std::move(*numbers));
-  Tensor y = npy_labels(of_file, y_path);
-  if (found.x.shape().dim(0) != y.elements())
-    throw InvalidArgumentError("{}: samples {} {} for the {} labels of {}; they must be as many",
-                               x_path.string(), found.x.dtype(), found.x.shape(), y.elements(),
-                               y_path.string());
-  if (split == Split::train) detail::check_labels(y, y_path, "");
-  SampleKind kind{.name = last_name(folder),
-                  .shape = {},
-                  .classes = request.classes,
-                  .note = found.note,
-                  .class_names = request.class_names};
-  if (request.classes == 0) {  // nobody has trained yet: by the training's labels, where they are there
-    const Tensor all = split == Split::test && is_file(y_train) ? npy_labels(read_npy(y_train), y_train) : y;
-    kind.class_names = names_from_one(all);
-    const auto labels = all.span<std::int32_t>();
-    if (!labels.empty()) kind.classes = *std::max_element(labels.begin(), labels.end()) + std::int64_t{1};
-  }
-  if (!kind.class_names.empty()) {
-    number_labels(y, kind.class_names, y_path);
-    kind.classes = std::ssize(kind.class_names);
-    kind.note += fmt::format("{}labels {} to {} are taken as 0 to {}", kind.note.empty() ? "" : ", ",
-                             kind.class_names.front(), kind.class_names.back(), kind.classes - 1);
-  }
-  return detail::array_samples_of(std::move(kind), std::move(found.x), std::move(y));
-}
 
 Found text_of_file(const fs::path& path, const DataRequest& request, Split split) {
   if (request.input != DType::i32)
@@ -164,14 +66,17 @@ Found pictures(ImageFolder folder, const DataRequest& request) {
 
 // Labels become places in `names`.
 void number_classes(ImageFolder& folder, const std::vector<std::string>& names) {
-  for (std::int32_t& label : folder.labels) {
+  const auto number = [&](std::int32_t& label) {
     const std::string& own = folder.classes[static_cast<std::size_t>(label)];
     const auto known = std::find(names.begin(), names.end(), own);
     if (known == names.end())
       throw InvalidArgumentError("{}: class {:?} is none of the {} classes of the training, {}", folder.name,
                                  own, names.size(), fmt::join(names, ", "));
     label = static_cast<std::int32_t>(known - names.begin());
-  }
+  };
+  for (std::int32_t& label : folder.labels) number(label);
+  if (folder.several)
+    for (auto& labels : *folder.several) std::for_each(labels.begin(), labels.end(), number);
   folder.classes = names;
 }
 
@@ -188,11 +93,23 @@ Found photographs(const fs::path& folder, const DataRequest& request, Split spli
 ImageFolder part_of(const ImageFolder& whole, const std::vector<std::int64_t>& places) {
   ImageFolder part{
       .name = whole.name, .classes = whole.classes, .files = {}, .labels = {}, .left_out = whole.left_out};
+  if (whole.several) part.several.emplace();
   for (const std::int64_t place : places) {
-    part.files.push_back(whole.files[static_cast<std::size_t>(place)]);
-    part.labels.push_back(whole.labels[static_cast<std::size_t>(place)]);
+    const auto i = static_cast<std::size_t>(place);
+    part.files.push_back(whole.files[i]);
+    if (whole.several) part.several->push_back((*whole.several)[i]);
+    else part.labels.push_back(whole.labels[i]);
   }
   return part;
+}
+
+// Of those that nobody has trained on yet.
+void check_several(const ImageFolder& folder) {
+  const auto has_several = [](const std::vector<std::int32_t>& labels) { return labels.size() > 1; };
+  if (folder.several && std::none_of(folder.several->begin(), folder.several->end(), has_several))
+    throw InvalidArgumentError(
+        "{}: no picture has several labels; --loss bce is for words with | between them, as in cat|dog",
+        folder.name);
 }
 
 // Pictures with a table: without a test part of their own a tenth is for testing.
@@ -202,11 +119,13 @@ DataSplits named_pictures(const fs::path& folder, const DataRequest& request, Wa
   DataSplits splits;
   ImageFolder all;
   if (wanted.train || !has_test || names.empty())
-    all = list_named_images(folder, Split::train, request.table.target);
+    all = list_named_images(folder, Split::train, request.table.target, request.label_kind);
+  if (names.empty()) check_several(all);
   if (!names.empty() && !all.files.empty()) number_classes(all, names);
   if (has_test) {
     ImageFolder test;
-    if (wanted.test) test = list_named_images(folder, Split::test, request.table.target);
+    const auto kind = request.label_kind.value_or(all.several ? LabelKind::several : LabelKind::one_class);
+    if (wanted.test) test = list_named_images(folder, Split::test, request.table.target, kind);
     if (wanted.test) number_classes(test, names.empty() ? all.classes : names);
     if (wanted.train) splits.train = pictures(std::move(all), request);
     if (wanted.test) splits.test = pictures(std::move(test), request);
@@ -255,7 +174,7 @@ DataSplits each(const DataRequest& request, Wanted wanted, const Read& read) {
     splits.train = read(asked, Split::train);
     asked.classes = splits.train->kind().classes;
     asked.class_names = splits.train->kind().class_names;
-    asked.regression = splits.train->kind().regression;
+    asked.label_kind = splits.train->kind().label_kind;
   }
   if (wanted.test) splits.test = read(asked, Split::test);
   return splits;
@@ -267,7 +186,7 @@ DataSplits from_folder(const fs::path& folder, const DataRequest& request, Wante
                 [&](const DataRequest& asked, Split split) { return read(folder, asked, split); });
   };
   if (is_cifar10(folder)) return each_of(cifar10);
-  if (is_file(folder / "x_train.npy") || is_file(folder / "x_test.npy")) return each_of(npy_pair);
+  if (is_file(folder / "x_train.npy") || is_file(folder / "x_test.npy")) return each_of(detail::npy_pair);
   if (is_named_images(folder)) return named_pictures(folder, request, wanted);
   if (is_image_folder(folder)) return each_of(photographs);
   if (detail::is_table_folder(folder)) return detail::table_samples(folder, request, wanted);
@@ -292,12 +211,29 @@ DataSplits from_anywhere(const DataRequest& request, Wanted wanted) {
   return each(request, wanted, digits);
 }
 
+const char* text_of(LabelKind kind) {
+  switch (kind) {
+    case LabelKind::one_class: return "classes";
+    case LabelKind::numbers: return "numbers to find";
+    case LabelKind::several: return "several of each sample";
+  }
+  return "";
+}
+
+const char* text_of_loss(LabelKind kind) {
+  switch (kind) {
+    case LabelKind::one_class: return "--loss softmax is for classes";
+    case LabelKind::numbers: return "--loss mse, mae and huber are for numbers";
+    case LabelKind::several: return "--loss bce is for several labels of each sample";
+  }
+  return "";
+}
+
 // Options that nobody obeys.
 void check_options(const DataRequest& request, const SampleKind& kind) {
-  if (request.regression && *request.regression != kind.regression)
-    throw InvalidArgumentError("{}: its labels are {}; leave --loss out", kind.name,
-                               kind.regression ? "numbers to find, and --loss softmax is for classes"
-                                               : "classes, and --loss mse, mae and huber are for numbers");
+  if (request.label_kind && *request.label_kind != kind.label_kind)
+    throw InvalidArgumentError("{}: its labels are {}, and {}; leave --loss out", kind.name,
+                               text_of(kind.label_kind), text_of_loss(*request.label_kind));
   if (kind.table) return;
   const CsvOptions& table = request.table;
   const auto names_classes = [&] { return kind.decoded && request.data && is_named_images(*request.data); };
@@ -317,10 +253,12 @@ DataSplits load(const DataRequest& request, Wanted wanted) {
 }
 
 std::string classes_text(const SampleSet& samples) {
-  if (samples.kind().regression)
+  if (samples.kind().label_kind == LabelKind::numbers)
     return fmt::format("{} number{} to find", samples.kind().classes, samples.kind().classes == 1 ? "" : "s");
   const std::vector<std::int64_t> counts = samples.class_counts();
-  std::string text = fmt::format("{} classes", samples.kind().classes);
+  const bool are_several = samples.kind().label_kind == LabelKind::several;
+  std::string text =
+      fmt::format("{} {}", samples.kind().classes, are_several ? "labels, several a sample" : "classes");
   if (counts.empty()) return text;
   if (counts.size() > kMostNamed) {
     const auto [least, most] = std::minmax_element(counts.begin(), counts.end());

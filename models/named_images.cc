@@ -72,12 +72,17 @@ std::optional<fs::path> picture_named(const fs::path& folder, const std::string&
 
 class NamedImages {
  public:
-  NamedImages(const Place& place, const std::string& target)
-      : folder_(place.pictures), target_(target), file_(place.table) {}
+  NamedImages(const Place& place, const std::string& target, const std::optional<LabelKind>& kind)
+      : folder_(place.pictures), target_(target), kind_(kind), file_(place.table) {}
 
   ImageFolder read() {
     find_columns();
     for (Fields fields; file_.next(fields);) take(fields);
+    const bool has_bars = std::any_of(cells_.begin(), cells_.end(), [](const std::string& cell) {
+      return cell.find('|') != std::string::npos;
+    });
+    is_split_ = kind_.value_or(has_bars ? LabelKind::several : LabelKind::one_class) == LabelKind::several;
+    if (!is_split_) check_classes();
     if (found_.files.empty()) throw InvalidArgumentError("{}: there are no samples in it", file_.name());
     number_classes();
     found_.left_out = notes();
@@ -139,16 +144,27 @@ class NamedImages {
     if (!taken_.insert(picture->lexically_normal()).second)
       throw InvalidArgumentError("{}, line {}: the picture {:?} has a line before this one; each has one",
                                  file_.name(), file_.line(), name);
-    if (detail::is_empty_cell(fields[label_]))
-      throw InvalidArgumentError("{}, line {}: the picture {:?} has no class", file_.name(), file_.line(),
-                                 name);
     found_.files.push_back(*picture);
-    classes_.push_back(unquoted(fields[label_]));
+    cells_.push_back(detail::is_empty_cell(fields[label_]) ? "" : unquoted(fields[label_]));
+    lines_.push_back(file_.line());
+  }
+
+  void check_classes() const {
+    for (std::size_t i = 0; i < cells_.size(); ++i)
+      if (cells_[i].empty())
+        throw InvalidArgumentError("{}, line {}: the picture {:?} has no class", file_.name(), lines_[i],
+                                   found_.files[i].filename().string());
+  }
+
+  std::vector<std::string> words_in(const std::string& cell) const {
+    return is_split_ ? detail::parts_between_bars(cell) : std::vector{cell};
   }
 
   // Sorted; numbers by their size.
   void number_classes() {
-    std::set<std::string> words(classes_.begin(), classes_.end());
+    std::set<std::string> words;
+    for (const std::string& cell : cells_)
+      for (std::string& word : words_in(cell)) words.insert(std::move(word));
     found_.classes.assign(words.begin(), words.end());
     const bool are_numbers = std::all_of(
         words.begin(), words.end(), [](const std::string& word) { return parse_int64(word).has_value(); });
@@ -158,7 +174,10 @@ class NamedImages {
     std::map<std::string, std::int32_t> numbers;
     for (const std::string& word : found_.classes)
       numbers.emplace(word, static_cast<std::int32_t>(numbers.size()));
-    for (const std::string& word : classes_) found_.labels.push_back(numbers.at(word));
+    if (is_split_) found_.several.emplace(cells_.size());
+    for (std::size_t i = 0; i < cells_.size(); ++i)
+      for (const std::string& word : words_in(cells_[i]))
+        (is_split_ ? (*found_.several)[i] : found_.labels).push_back(numbers.at(word));
   }
 
   std::string column(std::size_t place) const {
@@ -166,8 +185,11 @@ class NamedImages {
   }
 
   std::string notes() const {
-    std::string text = fmt::format("pictures: column {} of {}, label: column {}", column(*picture_),
-                                   fs::path(file_.name()).filename().string(), column(label_));
+    std::string text =
+        fmt::format("pictures: column {} of {}, label{}: column {}", column(*picture_),
+                    fs::path(file_.name()).filename().string(), is_split_ ? "s" : "", column(label_));
+    const auto without = std::count(cells_.begin(), cells_.end(), "");
+    if (without > 0) text += fmt::format(", {} pictures without a label", without);
     LeftOut left_out;
     const std::vector<fs::path> there = images_below(folder_, left_out);
     const std::string own = detail::kind_of_file(file_.name());
@@ -184,12 +206,15 @@ class NamedImages {
 
   fs::path folder_;
   std::string target_;
+  std::optional<LabelKind> kind_;  // that is asked for
+  bool is_split_ = false;          // a cell holds several labels
   CsvFile file_;
   std::vector<std::string> names_;  // of the columns; empty: there are none
   std::optional<std::size_t> picture_;
   std::size_t label_ = 0;
   std::set<fs::path> taken_;
-  std::vector<std::string> classes_;  // of each file
+  std::vector<std::string> cells_;   // of labels, of each file
+  std::vector<std::int64_t> lines_;  // of each file
   ImageFolder found_;
 };
 
@@ -198,12 +223,13 @@ class NamedImages {
 bool is_named_images(const fs::path& folder) { return table_of(folder, Split::train).has_value(); }
 bool has_named_images_test(const fs::path& folder) { return table_of(folder, Split::test).has_value(); }
 
-ImageFolder list_named_images(const fs::path& folder, Split split, const std::string& target) {
+ImageFolder list_named_images(const fs::path& folder, Split split, const std::string& target,
+                              const std::optional<LabelKind>& label_kind) {
   const auto place = table_of(folder, split);
   if (!place)
     throw NotFoundError("{}: there are no pictures with a table of their classes for {} in it",
                         folder.string(), split == Split::train ? "training" : "testing");
-  ImageFolder found = NamedImages(*place, target).read();
+  ImageFolder found = NamedImages(*place, target, label_kind).read();
   found.name = detail::last_name(folder);
   return found;
 }

@@ -8,6 +8,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/graph_def.h>
 #include <kolo/core/ops/activations.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/training/checkpoint_files.h>
@@ -24,7 +25,7 @@ struct Predictor::Network {
 
   Graph graph;
   Session session;
-  Output samples, logits, shares;
+  Output samples, logits, answers;
   Shape sample;
   std::int64_t classes = 0;
   std::vector<std::string> class_names;
@@ -141,7 +142,8 @@ Predictor Predictor::load(const std::string& folder, const SessionConfig& config
         "Predictor: the network in {} gives {}; it must give logits [N,classes] of known classes", folder,
         network->logits.shape());
   const auto config_json = load_folder_config(folder);
-  network->shares = config_json && config_json->regression ? network->logits : softmax(s, network->logits);
+  network->answers =
+      detail::answers_of(s, network->logits, config_json ? config_json->label_kind : LabelKind::one_class);
   const NamedVariables variables = saved_variables(network->graph, CheckpointReader(*checkpoint).index());
   network->global_step = Saver(variables).restore(network->session, *checkpoint).global_step.value_or(0);
   if (config_json) network->class_names = config_json->class_names;
@@ -152,7 +154,7 @@ Predictor Predictor::load(const std::string& folder, const SessionConfig& config
 
 Predictor::Predictor(std::shared_ptr<Network> network) : network_(std::move(network)) {}
 
-Tensor Predictor::operator()(const Tensor& samples) const { return run(network_->shares, samples); }
+Tensor Predictor::operator()(const Tensor& samples) const { return run(network_->answers, samples); }
 Tensor Predictor::logits(const Tensor& samples) const { return run(network_->logits, samples); }
 
 Tensor Predictor::run(const Output& output, const Tensor& samples) const {
@@ -169,3 +171,16 @@ const std::vector<std::string>& Predictor::class_names() const { return network_
 std::int64_t Predictor::global_step() const { return network_->global_step; }
 
 }  // namespace kolo::models
+
+namespace kolo::models::detail {
+
+Output answers_of(const Scope& s, Output logits, LabelKind kind) {
+  switch (kind) {
+    case LabelKind::one_class: return softmax(s, logits);
+    case LabelKind::numbers: return logits;
+    case LabelKind::several: return sigmoid(s, logits);
+  }
+  throw InternalError("answers_of: there is no such kind of labels");
+}
+
+}  // namespace kolo::models::detail

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include <kolo/core/graph/output.h>
+#include <kolo/core/graph/scope.h>
 #include <kolo/core/runtime/config.h>
 #include <kolo/core/tensor/tensor.h>
+#include <kolo/models/samples.h>
 
 namespace kolo::models {
 
@@ -26,17 +28,17 @@ class Predictor {
   /// samples: [N, sample()…]. f32 as in training: pixels in 0 … 1, columns of a table as they are; u8 pixels
   /// are divided by 255, f64 is rounded. i32 or i64 tokens for a text model. --normalize's mean and deviation
   /// are part of the network. Returns f32 [N, classes()] whose rows add up to 1; of a text model
-  /// [N·T, classes()], a row for the token behind each. A network for regression gives its numbers, [N,
-  /// outputs]. N may be 0, and another N than before compiles once. Throws InvalidArgumentError for another
-  /// shape or type.
+  /// [N·T, classes()], a row for the token behind each. Of a network for numbers to find these, [N, outputs],
+  /// and of one for several labels the probability of each, [N, labels]. N may be 0, and another N than
+  /// before compiles once. Throws InvalidArgumentError for another shape or type.
   Tensor operator()(const Tensor& samples) const;
-  /// The same before the softmax.
+  /// The same before the softmax, or the sigmoid of several labels.
   Tensor logits(const Tensor& samples) const;
 
   const Shape& sample() const;  // of one sample: [C,H,W] for an image, [T] for a text
   DType dtype() const;          // f32, or i32 for tokens
   std::int64_t classes() const;
-  /// By class, as many as classes(); "0", "1", … where the folder does not name them.
+  /// By class, number or label, as many as classes(); "0", "1", … where the folder does not name them.
   const std::vector<std::string>& class_names() const;
   std::int64_t global_step() const;  // of the checkpoint
 
@@ -48,3 +50,11 @@ class Predictor {
 };
 
 }  // namespace kolo::models
+
+namespace kolo::models::detail {
+
+/// What a model's logits [N,outputs] say: shares of classes, numbers as they are, a probability for each of
+/// several labels.
+Output answers_of(const Scope& s, Output logits, LabelKind kind);
+
+}  // namespace kolo::models::detail

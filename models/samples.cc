@@ -40,6 +40,14 @@ std::vector<std::int64_t> counts_of(const Tensor& labels, std::int64_t classes) 
   return counts;
 }
 
+// Of 0 and 1, [N,labels].
+std::vector<std::int64_t> counts_of_marks(const Tensor& y) {
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(y.shape().dim(1)));
+  std::size_t i = 0;
+  for (const float mark : y.span<float>()) counts[i++ % counts.size()] += mark == 1 ? 1 : 0;
+  return counts;
+}
+
 class ImageSamples final : public SampleSet {
  public:
   ImageSamples(Dataset dataset, const Augmentation& augmentation)
@@ -73,8 +81,9 @@ class ArraySamples final : public SampleSet {
 
   std::int64_t size() const override { return y_.shape().dim(0); }
   std::vector<std::int64_t> class_counts() const override {
-    if (kind().regression) return {};
-    return counts_of<std::int32_t>(y_, kind().classes);
+    if (kind().label_kind == LabelKind::one_class) return counts_of<std::int32_t>(y_, kind().classes);
+    if (kind().label_kind == LabelKind::numbers) return {};
+    return counts_of_marks(y_);
   }
   void read(std::int64_t index, CounterRandom*, const Batch& batch, std::int64_t place) const override {
     const std::int64_t count = kind().shape.elements();
@@ -83,7 +92,7 @@ class ArraySamples final : public SampleSet {
     else
       std::transform(x_.data<std::uint8_t>() + index * count, x_.data<std::uint8_t>() + (index + 1) * count,
                      to, scaled);
-    if (kind().regression)
+    if (kind().label_kind != LabelKind::one_class)
       std::copy_n(y_.data<float>() + index * kind().classes, kind().classes,
                   batch.labels.data<float>() + place * kind().classes);
     else batch.labels.data<std::int32_t>()[place] = y_.data<std::int32_t>()[index];
@@ -127,7 +136,8 @@ SampleStatistics statistics_of(const SampleSet& samples, std::int64_t most, std:
 
 std::string SampleKind::class_name(std::int64_t number) const {
   const auto place = static_cast<std::size_t>(number);
-  return place < class_names.size() ? class_names[place] : std::to_string(number);
+  if (place < class_names.size()) return class_names[place];
+  return label_kind == LabelKind::numbers ? "number_" + std::to_string(number + 1) : std::to_string(number);
 }
 
 Shape batch_shape(const SampleKind& kind, std::int64_t samples) {
@@ -136,10 +146,13 @@ Shape batch_shape(const SampleKind& kind, std::int64_t samples) {
   return Shape(std::move(dims));
 }
 
-DType label_dtype(const SampleKind& kind) { return kind.regression ? DType::f32 : DType::i32; }
+DType label_dtype(const SampleKind& kind) {
+  return kind.label_kind == LabelKind::one_class ? DType::i32 : DType::f32;
+}
 
 Shape labels_shape(const SampleKind& kind, std::int64_t samples) {
-  return kind.regression ? Shape{samples, kind.classes} : Shape{samples * kind.labels};
+  return kind.label_kind == LabelKind::one_class ? Shape{samples * kind.labels}
+                                                 : Shape{samples, kind.classes};
 }
 
 std::shared_ptr<const SampleSet> image_samples(Dataset dataset, const Augmentation& augmentation) {
@@ -175,13 +188,12 @@ namespace kolo::models::detail {
 
 namespace {
 
-std::shared_ptr<const SampleSet> regression_samples(SampleKind kind, Tensor x, Tensor y) {
+std::shared_ptr<const SampleSet> samples_with_numbers(SampleKind kind, Tensor x, Tensor y) {
   if (x.shape().rank() < 2 || y.dtype() != DType::f32 || y.shape().rank() != 2 ||
       x.shape().dim(0) != y.shape().dim(0) || x.elements() == 0 || y.elements() == 0)
     throw InvalidArgumentError(
         "{}: samples {} {} with numbers {} {}; they must be f32 or u8 [N,…] and f32 [N,outputs], with "
-        "something "
-        "in them",
+        "something in them",
         kind.name, x.dtype(), x.shape(), y.dtype(), y.shape());
   const auto numbers = y.span<float>();
   const auto bad =
@@ -197,7 +209,8 @@ std::shared_ptr<const SampleSet> regression_samples(SampleKind kind, Tensor x, T
 }  // namespace
 
 std::shared_ptr<const SampleSet> array_samples_of(SampleKind kind, Tensor x, Tensor y) {
-  if (kind.regression) return regression_samples(std::move(kind), std::move(x), std::move(y));
+  if (kind.label_kind != LabelKind::one_class)
+    return samples_with_numbers(std::move(kind), std::move(x), std::move(y));
   if ((x.dtype() != DType::f32 && x.dtype() != DType::u8) || y.dtype() != DType::i32 ||
       x.shape().rank() < 2 || y.shape().rank() != 1 || x.shape().dim(0) != y.shape().dim(0) ||
       x.elements() == 0)

@@ -11,6 +11,20 @@
 
 namespace kolo::models {
 
+/// What the labels of samples are, and so what the outputs of a model for them mean.
+enum class LabelKind {
+  one_class,  // each sample is of one class: outputs become shares by softmax
+  numbers,    // as many numbers as outputs are to be found (regression)
+  several,    // each of the labels is there or not, 1 or 0: outputs become probabilities by sigmoid
+};
+
+/// As JSON files keep it: two keys, of which "regression" is that of folders of earlier versions.
+inline constexpr char kRegressionKey[] = "regression", kSeveralLabelsKey[] = "several_labels";
+constexpr LabelKind label_kind_of(bool regression, bool several_labels) {
+  if (several_labels) return LabelKind::several;
+  return regression ? LabelKind::numbers : LabelKind::one_class;
+}
+
 // Random numbers that are the same on every machine: each depends on (seed, purpose, index, position) and
 // nothing else.
 
@@ -92,23 +106,23 @@ struct TableSchema;
 /// What a training step is fed with.
 struct Batch {
   Tensor samples;  // f32 [B,C,H,W] or [B,…], pixels ÷ 255; i32 [B,T] of tokens
-  Tensor labels;   // i32 [B]; of tokens [B·T]; of regression f32 [B,outputs]
+  Tensor labels;   // i32 [B]; of tokens [B·T]; of numbers and of several labels f32 [B,outputs]
 };
 
 /// What all samples of a set have in common.
 struct SampleKind {
-  std::string name;           // for outputs: "MNIST", "flowers"
-  Shape shape;                // of one sample: [C,H,W] for an image
-  std::int64_t classes = 10;  // columns of a model's output
-  bool regression = false;    // labels are `classes` numbers of each sample, not one of as many classes
-  DType dtype = DType::f32;   // i32: tokens
-  std::int64_t labels = 1;    // of one sample; of T tokens T
-  bool decoded = false;       // files are decoded for each sample: worth several threads
-  std::string note = {};      // what of the files was taken for what, and what was left out; for outputs
-  std::vector<std::string> class_names = {};           // or of the outputs; empty: they are numbers
+  std::string name;                             // for outputs: "MNIST", "flowers"
+  Shape shape;                                  // of one sample: [C,H,W] for an image
+  std::int64_t classes = 10;                    // columns of a model's output
+  LabelKind label_kind = LabelKind::one_class;  // of others each sample has `classes` numbers
+  DType dtype = DType::f32;                     // i32: tokens
+  std::int64_t labels = 1;                      // of one sample; of T tokens T
+  bool decoded = false;                         // files are decoded for each sample: worth several threads
+  std::string note = {};  // what of the files was taken for what, and what was left out; for outputs
+  std::vector<std::string> class_names = {};           // or of the outputs; empty: they have none
   std::shared_ptr<const TableSchema> table = nullptr;  // of a table: what its columns mean
 
-  /// "cat", or "3" where the classes have no names.
+  /// "cat", or "3" where the classes have no names; of numbers to find "number_4".
   std::string class_name(std::int64_t number) const;
 };
 
@@ -125,12 +139,13 @@ class SampleSet {
   virtual ~SampleSet() = default;
   const SampleKind& kind() const { return kind_; }
   virtual std::int64_t size() const = 0;
-  /// How many samples each class has, as many as there are classes; empty where nobody knows.
+  /// How many samples each class, or each of several labels, has, as many as there are; empty where nobody
+  /// knows.
   virtual std::vector<std::int64_t> class_counts() const { return {}; }
   /// Sample `index`, 0 … size() − 1, becomes sample `place` of the batch, whose tensors are of the kind's
-  /// types and shapes; labels are 0 … classes − 1, or numbers. random: what changes the sample in training is
-  /// drawn from it; nullptr: the sample as it is. The same index and numbers give the same bytes. Throws what
-  /// keeps the sample from being read, with the name of its file.
+  /// types and shapes; labels are 0 … classes − 1, or numbers; of several labels 0 and 1. random: what
+  /// changes the sample in training is drawn from it; nullptr: the sample as it is. The same index and
+  /// numbers give the same bytes. Throws what keeps the sample from being read, with the name of its file.
   virtual void read(std::int64_t index, CounterRandom* random, const Batch& batch,
                     std::int64_t place) const = 0;
 
@@ -164,7 +179,7 @@ struct SampleStatistics {
 /// Over `most` samples that stand evenly in the set, or all. Throws InvalidArgumentError for tokens, and what
 /// reading throws.
 SampleStatistics statistics_of(const SampleSet& samples, std::int64_t most = 10000);
-/// The same of each output of samples for regression.
+/// The same of each number that is to be found.
 SampleStatistics label_statistics_of(const SampleSet& samples, std::int64_t most = 10000);
 
 }  // namespace kolo::models

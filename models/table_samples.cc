@@ -32,46 +32,46 @@ void add_note(std::string& notes, const std::string& note) {
 
 // classes: of the whole table, or of the training; 0: those of the labels.
 Found samples_of(std::string name, CsvTable table, std::int64_t classes) {
-  const std::vector<std::string> names = table.schema->label.words;
-  const bool regression = table.schema->regression;
-  const std::string& target = table.schema->label.name;
+  const TableSchema& schema = *table.schema;
   return array_samples_of({.name = std::move(name),
                            .shape = {},
-                           .classes = names.empty() ? classes : static_cast<std::int64_t>(names.size()),
-                           .regression = regression,
+                           .classes = schema.outputs() > 0 ? schema.outputs() : classes,
+                           .label_kind = schema.label_kind,
                            .note = std::move(table.note),
-                           .class_names = regression && !target.empty() ? std::vector{target} : names,
+                           .class_names = schema.output_names(),
                            .table = std::move(table.schema)},
                           std::move(table.x), std::move(table.y));
 }
 
 CsvOptions options_of(const DataRequest& request) {
   CsvOptions options = request.table;
-  options.regression = request.regression;
+  options.label_kind = request.label_kind;
   return options;
 }
 
 CsvTable rows_of(const CsvTable& table, const std::vector<std::int64_t>& rows) {
   const std::int64_t elements = table.x.shape().dim(1);
+  std::vector<std::int64_t> of_labels = table.y.shape().dims();
+  of_labels.front() = std::ssize(rows);
   CsvTable part{.x = Tensor(DType::f32, {std::ssize(rows), elements}),
-                .y = Tensor(table.y.dtype(), table.y.shape().rank() == 1 ? Shape{std::ssize(rows)}
-                                                                         : Shape{std::ssize(rows), 1}),
+                .y = Tensor(table.y.dtype(), Shape(std::move(of_labels))),
                 .note = table.note,
                 .schema = table.schema};
   float* to = part.x.data<float>();
   // f32 or i32: four bytes each.
   static_assert(sizeof(float) == sizeof(std::int32_t));
+  const std::int64_t label_bytes = table.y.elements() / table.y.shape().dim(0) * std::int64_t{sizeof(float)};
   std::byte* label = part.y.raw();
   for (const std::int64_t row : rows) {
     to = std::copy_n(table.x.data<float>() + row * elements, elements, to);
-    label = std::copy_n(table.y.raw() + row * std::int64_t{sizeof(float)}, sizeof(float), label);
+    label = std::copy_n(table.y.raw() + row * label_bytes, label_bytes, label);
   }
   return part;
 }
 
 // Of labels that are numbers.
 std::int64_t classes_of(const CsvTable& table, const DataRequest& request) {
-  if (table.schema->regression) return 1;
+  if (table.schema->outputs() > 0) return table.schema->outputs();
   if (request.classes > 0) return request.classes;
   const auto labels = table.y.span<std::int32_t>();
   return *std::max_element(labels.begin(), labels.end()) + std::int64_t{1};

@@ -53,12 +53,32 @@ std::int64_t TableSchema::elements() const {
   return sum;
 }
 
+std::int64_t TableSchema::outputs() const {
+  const std::size_t words = labels.front().words.size();
+  if (words > 0 || label_kind == LabelKind::one_class) return static_cast<std::int64_t>(words);
+  return static_cast<std::int64_t>(labels.size());
+}
+
+std::vector<std::string> TableSchema::output_names() const {
+  if (!labels.front().words.empty() || label_kind == LabelKind::one_class) return labels.front().words;
+  std::vector<std::string> names;
+  for (const TableColumn& column : labels) {
+    if (column.name.empty()) return {};
+    names.push_back(column.name);
+  }
+  return names;
+}
+
 std::string to_json(const TableSchema& schema) {
   Json features = Json::array();
   for (const TableColumn& column : schema.features) features.push_back(column_json(column));
+  const bool is_one = schema.labels.size() == 1;  // as earlier versions read and wrote it
+  Json labels = Json::array();
+  for (const TableColumn& column : schema.labels) labels.push_back(column_json(column));
   return json_text(Json{{"features", features},
-                        {"label", column_json(schema.label)},
-                        {"regression", schema.regression},
+                        {is_one ? "label" : "labels", is_one ? labels.front() : labels},
+                        {kRegressionKey, schema.label_kind == LabelKind::numbers},
+                        {kSeveralLabelsKey, schema.label_kind == LabelKind::several},
                         {"ignored", schema.ignored},
                         {"columns", schema.columns},
                         {"named", schema.is_named},
@@ -70,8 +90,13 @@ TableSchema table_schema_from_json(std::string_view text) {
     const Json json = Json::parse(text);
     TableSchema schema;
     for (const Json& column : json.at("features")) schema.features.push_back(column_from(column));
-    schema.label = column_from(json.at("label"));
-    schema.regression = json.value("regression", false);
+    schema.labels.clear();
+    if (json.contains("label")) schema.labels.push_back(column_from(json["label"]));
+    else
+      for (const Json& column : json.at("labels")) schema.labels.push_back(column_from(column));
+    if (schema.labels.empty()) throw InvalidArgumentError("there is no label");
+    schema.label_kind =
+        label_kind_of(json.value(kRegressionKey, false), json.value(kSeveralLabelsKey, false));
     schema.ignored = json.at("ignored").get<std::vector<std::string>>();
     schema.columns = json.at("columns").get<std::size_t>();
     schema.is_named = json.at("named").get<bool>();
@@ -88,8 +113,8 @@ TableSchema plain_table(std::int64_t elements) {
   TableSchema schema;
   for (std::int64_t i = 0; i < elements; ++i)
     schema.features.push_back({.place = static_cast<std::size_t>(i)});
-  schema.label.place = static_cast<std::size_t>(elements);
-  schema.columns = schema.label.place + 1;
+  schema.labels.front().place = static_cast<std::size_t>(elements);
+  schema.columns = schema.labels.front().place + 1;
   return schema;
 }
 

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -20,26 +21,37 @@ namespace {
 struct Metric {
   std::string_view name;
   bool larger_is_better;
+  std::optional<LabelKind> kind;  // that it is of; none: all
   std::optional<double> (*of)(const Evaluation&);
 };
 
 constexpr std::array kMetrics = {
-    Metric{"test_loss", false, [](const Evaluation& e) -> std::optional<double> { return e.loss(); }},
-    Metric{"test_accuracy", true,
-           [](const Evaluation& e) -> std::optional<double> {
-             return e.errors ? std::nullopt : std::optional(e.accuracy());
-           }},
-    Metric{"test_mae", false,
+    Metric{"test_loss", false, {}, [](const Evaluation& e) -> std::optional<double> { return e.loss(); }},
+    Metric{"test_accuracy", true, LabelKind::one_class,
+           [](const Evaluation& e) -> std::optional<double> { return e.accuracy(); }},
+    Metric{"test_exact_match", true, LabelKind::several,
+           [](const Evaluation& e) -> std::optional<double> { return e.accuracy(); }},
+    Metric{"test_mae", false, LabelKind::numbers,
            [](const Evaluation& e) { return e.errors ? std::optional(e.errors->mae) : std::nullopt; }},
-    Metric{"test_rmse", false,
+    Metric{"test_rmse", false, LabelKind::numbers,
            [](const Evaluation& e) { return e.errors ? std::optional(e.errors->rmse) : std::nullopt; }},
-    Metric{"test_r2", true, [](const Evaluation& e) { return e.errors ? e.errors->r2 : std::nullopt; }},
+    Metric{"test_r2", true, LabelKind::numbers,
+           [](const Evaluation& e) { return e.errors ? e.errors->r2 : std::nullopt; }},
 };
 
 const Metric* find_metric(const std::string& name) {
   const auto* const found = std::find_if(kMetrics.begin(), kMetrics.end(),
                                          [&](const Metric& metric) { return metric.name == name; });
   return found == kMetrics.end() ? nullptr : found;
+}
+
+const char* plural_of(LabelKind kind) {
+  switch (kind) {
+    case LabelKind::one_class: return "classes";
+    case LabelKind::numbers: return "numbers";
+    case LabelKind::several: return "several labels";
+  }
+  return "";
 }
 
 // All its bits.
@@ -61,12 +73,15 @@ std::string evaluation_metrics() {
 
 bool is_evaluation_metric(const std::string& name) { return find_metric(name) != nullptr; }
 
-void BestValue::check(bool of_numbers) const {
-  const bool is_of_both = metric_ == "test_loss";
-  if (is_of_both || (metric_ != "test_accuracy") == of_numbers) return;
-  throw InvalidArgumentError(
-      "there is no {} of this model's test samples; {} have {}", metric_, of_numbers ? "numbers" : "classes",
-      of_numbers ? "test_loss, test_mae, test_rmse and test_r2" : "test_loss and test_accuracy");
+void BestValue::check(LabelKind kind) const {
+  if (find_metric(metric_)->kind.value_or(kind) == kind) return;
+  std::vector<std::string_view> there;
+  for (const Metric& metric : kMetrics)
+    if (metric.kind.value_or(kind) == kind) there.push_back(metric.name);
+  const std::string_view last = there.back();
+  there.pop_back();
+  throw InvalidArgumentError("there is no {} of this model's test samples; {} have {} and {}", metric_,
+                             plural_of(kind), fmt::join(there, ", "), last);
 }
 
 bool BestValue::note(std::int64_t step, const Evaluation& evaluation) {

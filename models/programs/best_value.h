@@ -21,7 +21,7 @@ class BestValue {
   explicit BestValue(std::string metric) : metric_(std::move(metric)) {}
 
   /// Throws InvalidArgumentError if there is no such metric: numbers have no accuracy, and classes no errors.
-  void check(bool of_numbers) const;
+  void check(LabelKind kind) const;
   /// True if it is better than all before. What is no number never is.
   bool note(std::int64_t step, const Evaluation& evaluation);
   /// The step of the last evaluation; 0: there was none.

@@ -6,23 +6,13 @@
 #include <cmath>
 #include <numeric>
 
+#include <kolo/models/programs/shares.h>
+
 namespace kolo::models {
 namespace {
 
 constexpr std::int64_t kMostInMatrix = 12, kMostListed = 100, kLeastListed = 20, kMostInJson = 1000;
 constexpr std::size_t kWidestName = 24, kLeastColumn = 6;
-
-std::optional<double> ratio(std::int64_t part, std::int64_t whole) {
-  return whole == 0 ? std::nullopt : std::optional(static_cast<double>(part) / static_cast<double>(whole));
-}
-
-std::string share_text(const std::optional<double>& share) {
-  return share ? fmt::format("{:.4f}", *share) : "-";
-}
-
-nlohmann::ordered_json share_json(const std::optional<double>& share) {
-  return share ? nlohmann::ordered_json(*share) : nlohmann::ordered_json(nullptr);
-}
 
 // All, or those that the model finds least.
 std::vector<std::int64_t> listed_classes(const Confusion& confusion) {
@@ -57,10 +47,10 @@ std::int64_t Confusion::answered(std::int64_t answer) const {
 }
 
 std::optional<double> Confusion::precision(std::int64_t of) const {
-  return ratio(samples(of, of), answered(of));
+  return share_of(samples(of, of), answered(of));
 }
 std::optional<double> Confusion::recall(std::int64_t of) const {
-  return ratio(samples(of, of), labelled(of));
+  return share_of(samples(of, of), labelled(of));
 }
 
 std::string to_text(const Confusion& confusion) {

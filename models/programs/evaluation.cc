@@ -19,28 +19,36 @@
 
 namespace kolo::models {
 
-AnswerCheck::AnswerCheck(const Scope& s, Output logits, Output samples, Output labels)
-    : logits_(logits), samples_(samples), labels_(labels) {
+AnswerCheck::AnswerCheck(const Scope& s, LabelKind kind, Output logits, Output samples, Output labels,
+                         Output loss)
+    : kind_(kind), loss_(loss), logits_(logits), samples_(samples), labels_(labels) {
+  if (kind != LabelKind::one_class) return;
   const Scope scope = s.name_scope("accuracy");
   answers_ = argmax(scope, logits);
   const Output right = equal(scope, answers_, cast(scope, labels, DType::i64));
   right_ = reduce_sum(scope, cast(scope, right, DType::f32));
-  loss_ = softmax_cross_entropy(s.name_scope("test_loss"), logits, labels);
-}
-
-AnswerCheck AnswerCheck::of_numbers(Output found, Output samples, Output labels, Output loss) {
-  AnswerCheck check;
-  check.loss_ = loss, check.logits_ = found, check.samples_ = samples, check.labels_ = labels;
-  return check;
 }
 
 namespace {
 
+std::vector<std::string> names_of(const SampleKind& kind) {
+  std::vector<std::string> names;
+  for (std::int64_t i = 0; i < kind.classes; ++i) names.push_back(kind.class_name(i));
+  return names;
+}
+
+// all: nothing yet. Collective.
+template <typename Counts>
+Counts joined_over_ranks(const Counts& own, Counts all) {
+  for (const std::vector<double>& theirs : kolo::detail::allgather_numbers(world_group(), own.numbers()))
+    all.add_numbers(theirs);
+  return all;
+}
+
 // This rank's, while it evaluates.
 class ClassCounter {
  public:
-  explicit ClassCounter(const SampleKind& kind) : classes_(kind.classes) {
-    for (std::int64_t i = 0; i < classes_; ++i) names_.push_back(kind.class_name(i));
+  explicit ClassCounter(const SampleKind& kind) : classes_(kind.classes), names_(names_of(kind)) {
     counts_.resize(static_cast<std::size_t>(classes_ * classes_));
   }
 
@@ -82,8 +90,11 @@ Evaluation evaluate_on_all_ranks(Session& session, const AnswerCheck& check,
                                  std::optional<AnswersByClass>* by_class) {
   std::optional<ClassCounter> counter;
   if (by_class != nullptr) counter.emplace(test->kind());
-  ErrorSums errors(test->kind().classes);
-  std::vector<Fetch> fetches = {check.is_of_numbers() ? check.logits() : check.right(), check.loss()};
+  const std::vector<std::string> names = names_of(test->kind());
+  ErrorSums errors(names);
+  LabelScores scores(names);
+  const bool of_classes = check.kind() == LabelKind::one_class;
+  std::vector<Fetch> fetches = {of_classes ? check.right() : check.logits(), check.loss()};
   if (counter) fetches.insert(fetches.end(), {check.answers(), check.logits()});
   EvaluationBatches batches(test, options);
   std::int64_t correct = 0;
@@ -92,11 +103,15 @@ Evaluation evaluate_on_all_ranks(Session& session, const AnswerCheck& check,
     const auto found =
         session.run(fetches, {{check.samples(), batch.samples}, {check.labels(), batch.labels}});
     if (counter) counter->add(batch.labels, found[2], found[3]);
-    const std::int64_t outputs = check.is_of_numbers() ? test->kind().classes : 1;
+    const std::int64_t outputs = of_classes ? 1 : test->kind().classes;
     const std::int64_t labels = batch.labels.elements() / outputs;
-    for (std::int64_t i = 0; i < labels && check.is_of_numbers(); ++i)
-      errors.add(found[0].data<float>() + i * outputs, batch.labels.data<float>() + i * outputs);
-    if (!check.is_of_numbers()) correct += std::lround(found[0].value<float>());
+    for (std::int64_t i = 0; i < labels && !of_classes; ++i) {
+      const float* const logits = found[0].data<float>() + i * outputs;
+      const float* const right = batch.labels.data<float>() + i * outputs;
+      if (check.kind() == LabelKind::numbers) errors.add(logits, right);
+      else scores.add(logits, right);
+    }
+    if (of_classes) correct += std::lround(found[0].value<float>());
     loss += found[1].value<float>() * static_cast<double>(labels);
   }
   Evaluation evaluation;
@@ -107,11 +122,11 @@ Evaluation evaluate_on_all_ranks(Session& session, const AnswerCheck& check,
     evaluation.loss_sum += theirs.at(1);
   }
   if (counter) *by_class = counter->of_all_ranks();
-  if (check.is_of_numbers()) {
-    ErrorSums of_all(test->kind().classes);
-    for (const std::vector<double>& theirs : kolo::detail::allgather_numbers(world_group(), errors.numbers()))
-      of_all.add_numbers(theirs);
-    evaluation.errors = of_all.errors();
+  if (check.kind() == LabelKind::numbers)
+    evaluation.errors = joined_over_ranks(errors, ErrorSums(names)).errors();
+  if (check.kind() == LabelKind::several) {
+    evaluation.scores = joined_over_ranks(scores, LabelScores(names));
+    evaluation.correct = evaluation.scores->all_right();
   }
   return evaluation;
 }

@@ -11,7 +11,9 @@
 #include <kolo/core/training/hook.h>
 #include <kolo/models/batches.h>
 #include <kolo/models/programs/confusion.h>
+#include <kolo/models/programs/label_scores.h>
 #include <kolo/models/programs/number_errors.h>
+#include <kolo/models/samples.h>
 
 namespace kolo::models {
 
@@ -19,28 +21,28 @@ namespace kolo::models {
 class AnswerCheck {
  public:
   AnswerCheck() = default;
-  /// logits: [N,classes]; samples and labels are what the model is fed with.
-  AnswerCheck(const Scope& s, Output logits, Output samples, Output labels);
-  /// Of numbers to find: found and labels f32 [N,outputs], with their loss, a scalar.
-  static AnswerCheck of_numbers(Output found, Output samples, Output labels, Output loss);
+  /// logits: [N,outputs]; samples and labels are what the model is fed with; loss: a scalar.
+  AnswerCheck(const Scope& s, LabelKind kind, Output logits, Output samples, Output labels, Output loss);
 
-  bool is_of_numbers() const { return !right_; }
-  Output right() const { return right_; }      // how many labels: f32 scalar; not of numbers
+  LabelKind kind() const { return kind_; }
+  Output right() const { return right_; }      // how many labels: f32 scalar; of classes alone
   Output loss() const { return loss_; }        // mean over the labels: f32 scalar
-  Output answers() const { return answers_; }  // the likeliest class of each label: i64 [N]; not of numbers
+  Output answers() const { return answers_; }  // the likeliest class of each label: i64 [N]; of classes alone
   Output logits() const { return logits_; }
   Output samples() const { return samples_; }
   Output labels() const { return labels_; }
 
  private:
+  LabelKind kind_ = LabelKind::one_class;
   Output right_, loss_, answers_, logits_, samples_, labels_;
 };
 
 struct Evaluation {
-  std::int64_t correct = 0;
+  std::int64_t correct = 0;                 // of several labels: samples with all of them right
   std::int64_t labels = 0;                  // one of a sample, of a text each token
-  double loss_sum = 0;                      // cross-entropy, in nats; or of numbers their loss
+  double loss_sum = 0;                      // of each of them, in nats; or of numbers their loss
   std::optional<NumberErrors> errors = {};  // of numbers to find; `correct` is then 0
+  std::optional<LabelScores> scores = {};   // of several labels of each sample
   double accuracy() const {
     return labels == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(labels);
   }

@@ -32,9 +32,11 @@ void evaluate(const TrainOptions& options) {
   TrainResult result;
   result.global_step = model.global_step();
   // The tokens of a text are no labels that anybody gave.
-  const bool is_labelled = data.kind().dtype != DType::i32 && !data.kind().regression;
+  const bool is_of_classes =
+      data.kind().dtype != DType::i32 && data.kind().label_kind == LabelKind::one_class;
   result.test = evaluate_on_all_ranks(model.session(), check, data.test, batch_options(options),
-                                      is_labelled ? &result.by_class : nullptr);
+                                      is_of_classes ? &result.by_class : nullptr);
+  result.in_detail = true;
   Progress progress({.prints = process().rank == 0,
                      .json = options.json,
                      .log_file = metrics_file,

@@ -31,7 +31,7 @@ void EventLog::close() {
 void EventLog::add(const nlohmann::ordered_json& row) {
   write([&] {
     for (const char* name : {"loss", "learning_rate", "samples_per_s", "test_loss", "test_accuracy",
-                             "test_mae", "test_rmse", "test_r2"}) {
+                             "test_exact_match", "test_mae", "test_rmse", "test_r2"}) {
       const auto value = row.find(name);
       if (value == row.end() || !value->is_number()) continue;
       writer_.add_summary(scalar_summary(name, *value), row.at("global_step").get<std::int64_t>());

@@ -10,6 +10,7 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/text.h>
+#include <kolo/models/programs/losses.h>
 
 namespace kolo::models {
 namespace {
@@ -51,6 +52,13 @@ void check_given(const FolderConfig& folder, const Switches& given) {
     if (other->second != trained->second)
       refuse(name, other->second, folder, fmt::format("was trained with --{} {}", name, trained->second));
   }
+  const auto loss = given.find("loss");
+  const Loss* const named = loss == given.end() ? nullptr : find_loss(loss->second);
+  if (named != nullptr && named->of != folder.label_kind)
+    refuse("loss", loss->second, folder,
+           folder.label_kind == LabelKind::one_class ? "finds classes"
+           : folder.label_kind == LabelKind::numbers ? "finds numbers"
+                                                     : "finds several labels");
   if (given.contains("normalize") && !folder.normalize)
     refuse("normalize", "", folder, "was trained without it");
 }

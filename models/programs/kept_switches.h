@@ -34,7 +34,8 @@ Switches kept_switches(const Switches& given);
 
 /// What the folder adds to the switches of a command line. One that is given takes the place of the folder's,
 /// which rank 0 says; a seed does not, which it says, too. Throws UsageError for another model, another size,
-/// another --target, --ignore or --missing, or a normalisation that the folder's weights do not know.
+/// another --target, --ignore or --missing, a loss for other labels, or a normalisation that the folder's
+/// weights do not know.
 Switches added_switches(const FolderConfig& folder, const Switches& given);
 
 }  // namespace kolo::models

@@ -1,6 +1,11 @@
 #include <kolo/models/programs/number_errors.h>
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
+
+#include <kolo/models/programs/shares.h>
 
 namespace kolo::models {
 
@@ -40,18 +45,42 @@ void ErrorSums::add_numbers(const std::vector<double>& theirs) {
 }
 
 NumberErrors ErrorSums::errors() const {
-  const double count = samples_ * static_cast<double>(outputs_.size());
-  double absolute = 0, squares = 0, r2 = 0;
-  bool differ = true;
-  for (const Output& output : outputs_) {
-    absolute += output.absolute;
-    squares += output.squares;
-    differ &= output.spread > 0;
-    r2 += (1 - output.squares / output.spread) / static_cast<double>(outputs_.size());
+  const auto outputs = static_cast<double>(outputs_.size());
+  NumberErrors all{.r2 = 0};
+  double squares = 0;
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const Output& output = outputs_[i];
+    OutputErrors one{.name = names_[i],
+                     .mae = output.absolute / samples_,
+                     .rmse = std::sqrt(output.squares / samples_),
+                     .r2 = {}};
+    if (output.spread > 0) one.r2 = 1 - output.squares / output.spread;
+    all.mae += one.mae / outputs;
+    squares += output.squares / samples_ / outputs;
+    if (!one.r2) all.r2.reset();
+    if (all.r2) *all.r2 += *one.r2 / outputs;
+    all.each.push_back(std::move(one));
   }
-  NumberErrors errors{.mae = absolute / count, .rmse = std::sqrt(squares / count), .r2 = {}};
-  if (differ) errors.r2 = r2;
-  return errors;
+  all.rmse = std::sqrt(squares);
+  return all;
+}
+
+std::string to_text(const std::vector<OutputErrors>& errors) {
+  std::size_t width = 6;
+  for (const OutputErrors& one : errors) width = std::max(width, one.name.size());
+  std::string text = fmt::format("{:<{}}  {:>12}  {:>12}  {:>7}\n", "target", width, "MAE", "RMSE", "R²");
+  for (const OutputErrors& one : errors)
+    text += fmt::format("{:<{}}  {:>12.6g}  {:>12.6g}  {:>7}\n", one.name, width, one.mae, one.rmse,
+                        share_text(one.r2));
+  return text;
+}
+
+nlohmann::ordered_json to_json(const std::vector<OutputErrors>& errors) {
+  nlohmann::ordered_json json;
+  for (const OutputErrors& one : errors)
+    json["targets"].push_back(
+        {{"target", one.name}, {"mae", one.mae}, {"rmse", one.rmse}, {"r2", share_json(one.r2)}});
+  return json;
 }
 
 }  // namespace kolo::models

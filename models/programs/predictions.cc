@@ -10,6 +10,7 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -20,6 +21,7 @@
 #include <kolo/core/base/process.h>
 #include <kolo/core/ops/activations.h>
 #include <kolo/models/data.h>
+#include <kolo/models/predictor.h>
 #include <kolo/models/programs/restored_model.h>
 #include <kolo/models/programs/shared_errors.h>
 #include <kolo/models/programs/training_config.h>
@@ -30,9 +32,11 @@ namespace kolo::models {
 namespace {
 
 struct Guess {
-  std::string name;  // of the class
+  std::string name;  // of the class or label
   double share = 0;
 };
+
+double rounded(float share) { return std::round(share * 1e6) / 1e6; }
 
 std::vector<Guess> largest(std::span<const float> shares, std::int64_t top, const SampleKind& kind) {
   std::vector<std::size_t> order(shares.size());
@@ -43,8 +47,7 @@ std::vector<Guess> largest(std::span<const float> shares, std::int64_t top, cons
       [&](std::size_t a, std::size_t b) { return shares[a] != shares[b] ? shares[a] > shares[b] : a < b; });
   std::vector<Guess> guesses;
   for (std::size_t i = 0; i < count; ++i)
-    guesses.push_back(
-        {kind.class_name(static_cast<std::int64_t>(order[i])), std::round(shares[order[i]] * 1e6) / 1e6});
+    guesses.push_back({kind.class_name(static_cast<std::int64_t>(order[i])), rounded(shares[order[i]])});
   return guesses;
 }
 
@@ -55,61 +58,84 @@ std::string csv_field(const std::string& text) {
   return quoted + "\"";
 }
 
-enum class Form { plain, csv, json };
+// What is told of a sample: its likeliest classes or labels, or each number or label.
+class SampleText {
+ public:
+  SampleText(const TrainOptions& options, const SampleKind& kind)
+      : kind_(kind),
+        top_(options.top.value_or(1)),
+        is_ranked_(kind.label_kind == LabelKind::one_class ||
+                   (kind.label_kind == LabelKind::several && options.top)),
+        of_labels_(kind.label_kind == LabelKind::several) {
+    if (options.output.empty()) form_ = options.json ? Form::json : Form::plain;
+    else form_ = options.output.ends_with(".csv") ? Form::csv : Form::json;
+  }
 
-// The numbers that a model for regression finds.
-std::string line_of_numbers(const std::string& name, std::span<const float> numbers, Form form) {
-  if (form == Form::json) {
+  // "" where the form has none.
+  std::string header() const {
+    if (form_ != Form::csv) return "";
+    std::string text = is_ranked_ ? fmt::format("name,{},{}", what(), how_much()) : "name";
+    for (std::int64_t i = 2; is_ranked_ && i <= std::min(top_, kind_.classes); ++i)
+      text += fmt::format(",{}_{},{}_{}", what(), i, how_much(), i);
+    for (std::int64_t i = 0; !is_ranked_ && i < kind_.classes; ++i)
+      text += fmt::format(",{}", csv_field(kind_.class_name(i)));
+    return text + "\n";
+  }
+
+  std::string line(const std::string& name, std::span<const float> outputs) const {
+    if (form_ == Form::json) return json_line(name, outputs);
+    std::string text = form_ == Form::csv ? csv_field(name) : name;
+    if (is_ranked_)
+      for (const Guess& guess : largest(outputs, top_, kind_))
+        text += form_ == Form::csv ? fmt::format(",{},{}", csv_field(guess.name), guess.share)
+                                   : fmt::format("  {} {:.4f}", guess.name, guess.share);
+    for (std::size_t i = 0; !is_ranked_ && i < outputs.size(); ++i)
+      if (form_ == Form::plain && of_labels_)
+        text += fmt::format("  {} {:.4f}", kind_.class_name(static_cast<std::int64_t>(i)), outputs[i]);
+      else if (of_labels_) text += fmt::format(",{}", rounded(outputs[i]));
+      else text += fmt::format("{}{}", form_ == Form::csv ? "," : "  ", outputs[i]);
+    return text + "\n";
+  }
+
+ private:
+  enum class Form { plain, csv, json };
+
+  const char* what() const { return of_labels_ ? "label" : "class"; }
+  const char* how_much() const { return of_labels_ ? "probability" : "share"; }
+  nlohmann::ordered_json json_of(const Guess& guess) const {
+    return {{what(), guess.name}, {how_much(), guess.share}};
+  }
+
+  std::string json_line(const std::string& name, std::span<const float> outputs) const {
     nlohmann::ordered_json row = {{"name", name}};
-    for (const float number : numbers) row["numbers"].push_back(double{number});
-    return json_text(row) + "\n";
-  }
-  std::string line = form == Form::csv ? csv_field(name) : name;
-  for (const float number : numbers) line += fmt::format("{}{}", form == Form::csv ? "," : "  ", number);
-  return line + "\n";
-}
-
-Form form_of(const TrainOptions& options) {
-  if (options.output.empty()) return options.json ? Form::json : Form::plain;
-  return options.output.ends_with(".csv") ? Form::csv : Form::json;
-}
-
-std::string csv_header(const SampleKind& kind, std::int64_t top) {
-  if (kind.regression) {
-    std::string header = "name";
-    for (std::int64_t i = 0; i < kind.classes; ++i)
-      header += kind.class_names.empty() ? fmt::format(",number_{}", i + 1)
-                                         : fmt::format(",{}", csv_field(kind.class_name(i)));
-    return header + "\n";
-  }
-  std::string header = "name,class,share";
-  for (std::int64_t i = 2; i <= top; ++i) header += fmt::format(",class_{},share_{}", i, i);
-  return header + "\n";
-}
-
-std::string line_of(const std::string& name, const std::vector<Guess>& guesses, Form form) {
-  if (form == Form::json) {
-    nlohmann::ordered_json row = {
-        {"name", name}, {"class", guesses.front().name}, {"share", guesses.front().share}};
-    if (guesses.size() > 1)
+    if (is_ranked_) {
+      const std::vector<Guess> guesses = largest(outputs, top_, kind_);
+      row.update(json_of(guesses.front()));
       for (const Guess& guess : guesses)
-        row["top"].push_back({{"class", guess.name}, {"share", guess.share}});
+        if (guesses.size() > 1) row["top"].push_back(json_of(guess));
+      return json_text(row) + "\n";
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (of_labels_)
+        row["labels"].push_back(
+            json_of({kind_.class_name(static_cast<std::int64_t>(i)), rounded(outputs[i])}));
+      else row["numbers"].push_back(double{outputs[i]});
     return json_text(row) + "\n";
   }
-  std::string line = form == Form::csv ? csv_field(name) : name;
-  for (const Guess& guess : guesses)
-    line += form == Form::csv ? fmt::format(",{},{}", csv_field(guess.name), guess.share)
-                              : fmt::format("  {} {:.4f}", guess.name, guess.share);
-  return line + "\n";
-}
+
+  const SampleKind& kind_;
+  std::int64_t top_;
+  bool is_ranked_, of_labels_;
+  Form form_ = Form::plain;
+};
 
 // To a file, which appears when all is written, or to standard output.
 class Lines {
  public:
-  explicit Lines(const TrainOptions& options, const SampleKind& kind) : path_(options.output) {
+  Lines(std::string path, const std::string& header) : path_(std::move(path)) {
     if (path_.empty()) return;
     file_ = std::make_unique<DurableFile>(path_);
-    if (form_of(options) == Form::csv) write(csv_header(kind, std::min(options.top, kind.classes)));
+    write(header);
   }
   void write(const std::string& lines) {
     if (file_) file_->write(lines);
@@ -156,19 +182,20 @@ std::vector<std::string> named_paths(const std::vector<std::string>& given) {
 void predict(const TrainOptions& options) {
   const SampleKind kind = kind_of(*options.found);
   const std::vector<std::string> paths = named_paths(options.predict);
+  const SampleText sample_text(options, kind);
   OwnGpu gpu;
   std::unique_ptr<Lines> lines;
   const UnlabelledSamples input = on_all_ranks([&] {
     gpu = gpu_of_this_rank(options.device);
     UnlabelledSamples found = unlabelled_samples(paths, kind.shape, kind.table);
-    if (process().rank == 0) lines = std::make_unique<Lines>(options, kind);
+    if (process().rank == 0) lines = std::make_unique<Lines>(options.output, sample_text.header());
     return found;
   });
   if (lines && !input.left_out.empty()) log_warning("{}", input.left_out);
   for (const std::string& note : input.notes)
     if (lines) log_warning("{}", note);
   RestoredModel model(options, kind, gpu);
-  const Output shares = kind.regression ? model.logits() : softmax(model.scope(), model.logits());
+  const Output answers = detail::answers_of(model.scope(), model.logits(), kind.label_kind);
   const BatchOptions batching = batch_options(options);
   ReadThreads threads(input.samples->kind().decoded ? batching.threads : 1);
 
@@ -178,13 +205,12 @@ void predict(const TrainOptions& options) {
     const Batch batch{.samples = Tensor(DType::f32, batch_shape(kind, end - begin)),
                       .labels = Tensor(DType::i32, {end - begin})};
     threads.run(end - begin, [&](std::int64_t i) { input.samples->read(begin + i, nullptr, batch, i); });
-    const Tensor found = model.session().run(shares, {{model.samples(), batch.samples}});
+    const Tensor found = model.session().run(answers, {{model.samples(), batch.samples}});
     const auto classes = static_cast<std::size_t>(kind.classes);
     for (std::int64_t i = begin; i < end; ++i) {
       const std::string& name = input.names[static_cast<std::size_t>(i)];
       const auto row = found.span<float>().subspan(static_cast<std::size_t>(i - begin) * classes, classes);
-      text += kind.regression ? line_of_numbers(name, row, form_of(options))
-                              : line_of(name, largest(row, options.top, kind), form_of(options));
+      text += sample_text.line(name, row);
     }
     return text;
   };

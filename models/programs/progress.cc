@@ -150,6 +150,9 @@ std::string Progress::told(const Evaluation& test) const {
     return fmt::format("test MAE {:.6g}, RMSE {:.6g}, R² {} of {} test samples ({})", test.errors->mae,
                        test.errors->rmse, test.errors->r2 ? fmt::format("{:.4f}", *test.errors->r2) : "-",
                        test.labels, options_.data_name);
+  if (test.scores)
+    return fmt::format("test exact match {:.2f} % of {} test samples ({})", test.accuracy() * 100,
+                       test.labels, options_.data_name);
   const std::string loss = options_.tokens ? fmt::format("test loss {:.4f} nats a token, ", test.loss()) : "";
   return fmt::format("{}test accuracy {:.2f} % of {} test {} ({})", loss, test.accuracy() * 100, test.labels,
                      options_.tokens ? "tokens" : "samples", options_.data_name);
@@ -160,6 +163,8 @@ void Progress::add_to(Json& row, const std::optional<Evaluation>& test) {
     row["test_mae"] = test->errors->mae;
     row["test_rmse"] = test->errors->rmse;
     row["test_r2"] = or_null(test->errors->r2);
+  } else if (test && test->scores) {
+    row["test_exact_match"] = test->accuracy();
   } else {
     row["test_accuracy"] = test ? Json(test->accuracy()) : Json(nullptr);
   }
@@ -216,6 +221,10 @@ void Progress::done(const TrainResult& result) {
   if (result.by_class) json.update(to_json(result.by_class->confusion));
   if (result.by_class && result.by_class->confusion.classes() == 2)
     json["auc"] = or_null(result.by_class->auc);
+  const bool has_targets = result.in_detail && result.test && result.test->errors;
+  if (has_targets) json.update(to_json(result.test->errors->each));
+  const bool has_labels = result.in_detail && result.test && result.test->scores;
+  if (has_labels) json.update(to_json(*result.test->scores));
   json["samples_per_s"] = to_tenths(rate);
   json["ranks"] = options_.ranks;
   json["stopped_on_request"] = result.stopped_on_request;
@@ -234,6 +243,9 @@ void Progress::done(const TrainResult& result) {
   if (result.by_class) fmt::print("{}", to_text(result.by_class->confusion));
   if (result.by_class && result.by_class->auc)
     fmt::print("area under the ROC curve {:.4f}\n", *result.by_class->auc);
+  if (has_targets && result.test->errors->each.size() > 1)
+    fmt::print("{}", to_text(result.test->errors->each));
+  if (has_labels) fmt::print("{}", to_text(*result.test->scores));
   std::fflush(stdout);
 }
 

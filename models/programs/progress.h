@@ -38,6 +38,7 @@ struct TrainResult {
   std::optional<double> loss;      // none: no step was made
   std::optional<Evaluation> test;  // none: no test samples, or stopped on request
   std::optional<AnswersByClass> by_class = {};
+  bool in_detail = false;  // each number or label to find is told, too
   bool stopped_on_request = false;
 };
 

@@ -11,9 +11,11 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
+#include <kolo/models/csv_fields.h>
 #include <kolo/models/models.h>
 #include <kolo/models/programs/best_value.h>
 #include <kolo/models/programs/kept_switches.h>
+#include <kolo/models/programs/losses.h>
 #include <kolo/models/programs/train_switches.h>
 #include <kolo/models/zoo.h>
 #include <kolo/optimizer/registry.h>
@@ -60,17 +62,8 @@ MissingCells missing_from(const std::string& text) {
 }
 
 std::string loss_from(const std::string& text) {
-  if (text == "softmax" || text == "mse" || text == "mae" || text == "huber") return text;
-  throw UsageError(fmt::format("--loss \"{}\" is not valid; it must be softmax, mse, mae or huber", text));
-}
-
-// Between commas.
-std::vector<std::string> parts_of(const std::string& text) {
-  std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, ',');)
-    if (!part.empty()) parts.push_back(part);
-  return parts;
+  if (find_loss(text) != nullptr) return text;
+  throw UsageError(fmt::format("--loss \"{}\" is not valid; it must be {}", text, loss_names()));
 }
 
 // Empty where the option is not given.
@@ -150,7 +143,7 @@ TrainOptions read_values(const po::variables_map& values) {
   if (const auto text = given(values, "context")) options.context = count("context", *text, 1, 1 << 20);
   options.data = given(values, "data");
   options.target = given(values, "target").value_or("");
-  if (const auto text = given(values, "ignore")) options.ignore = parts_of(*text);
+  if (const auto text = given(values, "ignore")) options.ignore = detail::parts_between_commas(*text);
   if (const auto text = given(values, "missing")) options.missing = missing_from(*text);
   if (const auto text = given(values, "loss")) options.loss = loss_from(*text);
   options.skip_damaged = values["skip-damaged"].as<bool>();
@@ -246,7 +239,7 @@ void check_prediction(const po::variables_map& values, const std::optional<Folde
     throw UsageError(
         fmt::format("{} is not for the model in {}, {}; {}", mode, found->folder, found->model,
                     is_text ? "it continues a text: give --prompt" : "give --predict and files"));
-  if (found->regression && is_given(values, "top"))
+  if (found->label_kind == LabelKind::numbers && is_given(values, "top"))
     throw UsageError(
         fmt::format("--top is of classes, and the model in {} finds numbers; leave it out", found->folder));
   const std::string output = given(values, "output").value_or(".csv");

@@ -36,10 +36,10 @@ struct TrainOptions {
   ModelSize size;                               // layers, width and heads; classes are the data's
   std::optional<std::int64_t> context;          // tokens of a sample
   std::optional<std::string> data;              // a folder, a file, or "generated"
-  std::string target;                           // of a table: the label's column; "": found
+  std::string target;                           // of a table: the labels' columns; "": found
   std::vector<std::string> ignore;              // of a table: columns left out
   MissingCells missing = MissingCells::refuse;  // of a table: its empty cells
-  std::string loss;                             // "": by the data, softmax or mse
+  std::string loss;                             // "": the usual one of the data
   bool skip_damaged = false;                    // pictures that cannot be decoded are left out
   bool augment = false;
   bool normalize = false;
@@ -79,7 +79,7 @@ struct TrainOptions {
   std::optional<std::int64_t> profile;  // steps to measure
   bool evaluate = false;
   std::vector<std::string> predict;   // pictures, folders, tables, arrays; "-": names on standard input
-  std::int64_t top = 1;               // classes told of a sample
+  std::optional<std::int64_t> top;    // classes or labels told of a sample; none: one class, or all labels
   std::string output;                 // "": standard output
   std::optional<std::string> prompt;  // that a text model continues
   std::int64_t length = 200;          // tokens behind it

@@ -5,6 +5,7 @@
 
 #include <kolo/models/models.h>
 #include <kolo/models/programs/best_value.h>
+#include <kolo/models/programs/losses.h>
 #include <kolo/optimizer/registry.h>
 
 namespace kolo::models {
@@ -46,17 +47,21 @@ po::options_description described_options() {
       "train.csv and test.csv, or other tables, which are one. File: a .csv or .tsv table, or a text for gpt "
       "and lstm. \"generated\" draws digits (default: $KOLO_DATA_DIR/mnist, else data/mnist)")(
       "target", text()->value_name("COLUMN"),
-      "of a table: the label's column, by name or number from 1 on (default: label, class, target, species "
-      "or y, else the last)")("ignore", text()->value_name("COLUMNS"),
-                              "of a table: columns to leave out, with commas between")(
+      "of a table: the label's column, by name or number from 1 on, or several with commas between (default: "
+      "label, class, target, species or y, else the last)")(
+      "ignore", text()->value_name("COLUMNS"), "of a table: columns to leave out, with commas between")(
       "missing", text()->value_name("WHAT"),
       "of a table: an empty cell becomes its column's mean or zero, or its line is left out: mean|zero|drop")(
       "loss", text()->value_name("NAME"),
-      "softmax for classes; mse, mae or huber for numbers (default: mse where labels have fractions, else "
-      "softmax)")("skip-damaged", po::bool_switch(),
-                  "decode all pictures before step 1, and leave out and count those that are damaged "
-                  "(default: check their "
-                  "headers, and end at a damaged one)")(
+      fmt::format(
+          "{}: softmax of classes; mse, mae and huber of numbers; bce of several labels a sample "
+          "(default: mse where labels have fractions, bce where each is 0 or 1 or words have | between "
+          "them, else softmax)",
+          loss_names("|", "|"))
+          .c_str())("skip-damaged", po::bool_switch(),
+                    "decode all pictures before step 1, and leave out and count those that are damaged "
+                    "(default: check their "
+                    "headers, and end at a damaged one)")(
       "augment", po::bool_switch(),
       "shift training images by up to 4 pixels at random, and mirror half of those in colour")(
       "normalize", po::bool_switch(),
@@ -139,8 +144,10 @@ po::options_description described_options() {
       "predict", po::value<std::vector<std::string>>()->multitoken()->value_name("PATH..."),
       "no training: name, class and its share for each picture, folder of pictures, row of a .csv table or "
       "sample of a .npy array, in their order; - reads names from standard input (under kolorun: --stdin)")(
-      "top", text()->value_name("K"), "of --predict: the K classes with the largest shares (default 1)")(
-      "output", text()->value_name("FILE"), "of --predict: write a .csv or .jsonl file (default: stdout)")(
+      "top", text()->value_name("K"),
+      "of --predict: the K classes with the largest shares, or the K likeliest labels (default: 1 class, all "
+      "labels)")("output", text()->value_name("FILE"),
+                 "of --predict: write a .csv or .jsonl file (default: stdout)")(
       "prompt", text()->value_name("TEXT"), "no training: gpt and lstm continue this text")(
       "length", text()->value_name("N"), "of --prompt: characters to write, in bytes (default 200)")(
       "temperature", text()->value_name("X"),

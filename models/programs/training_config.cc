@@ -34,8 +34,11 @@ std::string text_of(const std::vector<std::string>& names, std::int64_t classes)
 }
 
 std::string text_of(const Shape& sample, const std::string& dtype, const std::vector<std::string>& names,
-                    std::int64_t classes, bool regression) {
-  if (regression)
+                    std::int64_t classes, LabelKind kind) {
+  if (kind == LabelKind::several)
+    return fmt::format("{} {} of {} labels, several a sample{}", dtype, sample, classes,
+                       names.empty() ? "" : fmt::format(" ({})", fmt::join(names, ", ")));
+  if (kind == LabelKind::numbers)
     return fmt::format("{} {} with {} numbers to find{}", dtype, sample, classes,
                        names.empty() ? "" : fmt::format(" ({})", fmt::join(names, ", ")));
   return fmt::format("{} {} of {}", dtype, sample, text_of(names, classes));
@@ -46,7 +49,8 @@ Json data_of(const SampleKind& kind) {
                {"sample", kind.shape.dims()},
                {"dtype", name(kind.dtype)},
                {"classes", kind.classes}};
-  if (kind.regression) data["regression"] = true;
+  if (kind.label_kind == LabelKind::numbers) data[kRegressionKey] = true;
+  if (kind.label_kind == LabelKind::several) data[kSeveralLabelsKey] = true;
   if (!kind.class_names.empty()) data["class_names"] = kind.class_names;
   if (kind.table) data["table"] = Json::parse(to_json(*kind.table));
   return data;
@@ -111,12 +115,12 @@ void check_samples(const TrainOptions& options, const SampleKind& kind) {
         "--data: {} is no table, and the model in {} was trained on one; they must be alike", kind.name,
         config.folder);
   if (config.sample == kind.shape && config.dtype == name(kind.dtype) && config.classes == kind.classes &&
-      config.class_names == kind.class_names && config.regression == kind.regression)
+      config.class_names == kind.class_names && config.label_kind == kind.label_kind)
     return;
   throw InvalidArgumentError(
       "--data: {} has samples {}, and the model in {} was trained on {}; they must be alike", kind.name,
-      text_of(kind.shape, name(kind.dtype), kind.class_names, kind.classes, kind.regression), config.folder,
-      text_of(config.sample, config.dtype, config.class_names, config.classes, config.regression));
+      text_of(kind.shape, name(kind.dtype), kind.class_names, kind.classes, kind.label_kind), config.folder,
+      text_of(config.sample, config.dtype, config.class_names, config.classes, config.label_kind));
 }
 
 SampleKind kind_of(const FolderConfig& config) {
@@ -124,7 +128,7 @@ SampleKind kind_of(const FolderConfig& config) {
   return {.name = config.folder,
           .shape = config.sample,
           .classes = config.classes,
-          .regression = config.regression,
+          .label_kind = config.label_kind,
           .dtype = dtype,
           .labels = dtype == DType::i32 ? config.sample.dim(0) : 1,
           .class_names = config.class_names,

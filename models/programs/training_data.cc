@@ -14,12 +14,11 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/losses.h>
 #include <kolo/core/ops/math.h>
-#include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/pools.h>
 #include <kolo/models/data.h>
+#include <kolo/models/programs/losses.h>
 
 namespace kolo::models {
 namespace {
@@ -32,7 +31,7 @@ DataRequest request_of(const TrainOptions& options) {
   DataRequest request{
       .data = options.data, .sample = model.sample, .input = model.input, .augment = options.augment};
   request.table = {.target = options.target, .ignore = options.ignore, .missing = options.missing};
-  if (!options.loss.empty()) request.regression = options.loss != "softmax";
+  if (!options.loss.empty()) request.label_kind = find_loss(options.loss)->of;
   request.seed = static_cast<std::uint64_t>(options.found ? options.found->seed : options.seed);
   if (options.found) {
     const FolderConfig& found = *options.found;
@@ -41,8 +40,8 @@ DataRequest request_of(const TrainOptions& options) {
     if (!found.table && found.dtype == name(DType::f32) && found.sample.rank() == 1)
       request.table.known = std::make_shared<const TableSchema>(plain_table(found.sample.dim(0)));
     request.classes = found.classes;
-    if (!found.regression) request.class_names = found.class_names;
-    request.regression = found.regression;
+    if (found.label_kind != LabelKind::numbers) request.class_names = found.class_names;
+    request.label_kind = found.label_kind;
     const auto trained_on = found.switches.find("data");
     request.whole = options.evaluate && trained_on != found.switches.end() &&
                     options.switches.at("data") != trained_on->second;
@@ -92,18 +91,20 @@ TrainingData load_training_data(const TrainOptions& options, bool training) {
   data.train = std::move(splits.train);
   data.test = std::move(splits.test);
   if (data.test) check_splits(data.train->kind(), data.test->kind());
+  const SampleKind& kind = data.train->kind();
+  const bool is_usual = kind.label_kind == LabelKind::one_class;
   if (process().rank == 0)
-    log_info(
-        "data: {}{}, {}", description(*data.train),
-        data.train->kind().regression ? fmt::format(", loss {}", loss_name(options, data.train->kind())) : "",
-        testing_text(data.test.get(), data.train->kind().note));
+    log_info("data: {}{}, {}", description(*data.train),
+             is_usual ? "" : fmt::format(", loss {}", loss_name(options, kind)),
+             testing_text(data.test.get(), kind.note));
   return data;
 }
 
 void add_statistics(const TrainOptions& options, TrainingData& data) {
   if (!options.normalize) return;
   data.statistics = statistics_of(*data.train, data.train->kind().decoded ? kMostDecoded : kMostRead);
-  if (data.train->kind().regression) data.label_statistics = label_statistics_of(*data.train, kMostRead);
+  if (data.train->kind().label_kind == LabelKind::numbers)
+    data.label_statistics = label_statistics_of(*data.train, kMostRead);
 }
 
 BatchOptions batch_options(const TrainOptions& options) {
@@ -130,31 +131,27 @@ Output samples_like(const Scope& s, const SampleKind& kind) {
 
 Output labels_like(const Scope& s, const SampleKind& kind) {
   return placeholder(s.named("labels"), label_dtype(kind),
-                     kind.regression ? Shape{-1, kind.classes} : Shape{-1});
+                     kind.label_kind == LabelKind::one_class ? Shape{-1} : Shape{-1, kind.classes});
 }
 
 std::string loss_name(const TrainOptions& options, const SampleKind& kind) {
-  if (!options.loss.empty()) return options.loss;
-  return kind.regression ? "mse" : "softmax";
+  return options.loss.empty() ? usual_loss(kind.label_kind).name : options.loss;
 }
 
 Output build_loss(const Scope& s, const TrainOptions& options, const SampleKind& kind, Output logits,
                   Output labels) {
-  if (!kind.regression) return softmax_cross_entropy(s, logits, labels);
+  const Loss& loss = *find_loss(loss_name(options, kind));
+  if (kind.label_kind != LabelKind::numbers) return loss.mean(s, logits, labels);
   Output error = sub(s, logits, labels);
   for (const Variable& variable : global_variables(s.graph()))
     if (variable.name() == kOutputDeviation) error = div(s, error, variable.read());
-  const std::string loss = loss_name(options, kind);
-  const Output none = zeros_like(s, error);
-  if (loss == "mae") return reduce_mean(s, abs(s, error));
-  return loss == "huber" ? huber_loss(s, error, none) : mean_squared_error(s, error, none);
+  return loss.mean(s, error, zeros_like(s, error));
 }
 
 AnswerCheck answer_check(const Scope& s, const TrainOptions& options, const SampleKind& kind, Output logits,
                          Output samples, Output labels) {
-  if (!kind.regression) return AnswerCheck(s, logits, samples, labels);
-  return AnswerCheck::of_numbers(logits, samples, labels,
-                                 build_loss(s.name_scope("test_loss"), options, kind, logits, labels));
+  return AnswerCheck(s, kind.label_kind, logits, samples, labels,
+                     build_loss(s.name_scope("test_loss"), options, kind, logits, labels));
 }
 
 Output build_logits(Scope& s, const TrainOptions& options, const SampleKind& kind, Output samples,
@@ -175,7 +172,7 @@ Output build_logits(Scope& s, const TrainOptions& options, const SampleKind& kin
                  deviation =
                      fixed_variable(input, "deviation", shape, values(found, &SampleStatistics::deviation));
   const Output logits = model.build(s, div(input, sub(input, samples, mean), deviation), size);
-  if (!kind.regression) return logits;
+  if (kind.label_kind != LabelKind::numbers) return logits;
   const auto* const of_labels = data == nullptr ? nullptr : &data->label_statistics;
   const Scope output = s.name_scope("output");
   const Variable centre = fixed_variable(output, "mean", {kind.classes},

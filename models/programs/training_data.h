@@ -38,10 +38,10 @@ BatchOptions batch_options(const TrainOptions& options);
 /// What the model is fed with: a placeholder "images" or "tokens", [-1, the kind's shape…].
 Output samples_like(const Scope& s, const SampleKind& kind);
 
-/// A placeholder "labels": i32 [-1], or f32 [-1, outputs].
+/// A placeholder "labels": i32 [-1], or of numbers and several labels f32 [-1, outputs].
 Output labels_like(const Scope& s, const SampleKind& kind);
 
-/// What --loss names, or else "softmax" for classes and "mse" for numbers to find.
+/// What --loss names, or else the usual one.
 std::string loss_name(const TrainOptions& options, const SampleKind& kind);
 /// Its mean over the samples, a scalar. With --normalize numbers are compared as shifted and scaled.
 Output build_loss(const Scope& s, const TrainOptions& options, const SampleKind& kind, Output logits,

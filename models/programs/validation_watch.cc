@@ -41,7 +41,7 @@ ValidationWatch::ValidationWatch(const TrainOptions& options, const TrainingData
   if (!options.keep_best.empty()) keeps_.emplace(options.keep_best);
   for (const auto* const value : {&stops_, &keeps_}) {
     if (!*value) continue;
-    (*value)->check(data.kind().regression);
+    (*value)->check(data.kind().label_kind);
     if (data.test == nullptr)
       throw InvalidArgumentError("--{} needs test samples, and {} has none",
                                  value == &stops_ ? "early-stopping" : "keep-best", data.kind().name);

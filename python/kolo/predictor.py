@@ -19,7 +19,8 @@ class Predictor:
         self._native = native
 
     def __call__(self, samples: np.ndarray) -> np.ndarray:
-        """Shares, float32 [N, classes], whose rows add up to 1; of a text model [N·T, classes].
+        """Shares, float32 [N, classes], whose rows add up to 1; of a text model [N·T, classes]; of a model that finds
+        numbers these, [N, outputs]; of one of several labels the probability of each, [N, labels].
 
         samples: [N, *sample_shape]. float32 or float64 as in training, where pixels are in 0 … 1; uint8 pixels are divided
         by 255; int32 or int64 tokens for a text model. --normalize's mean and deviation are part of the network. Raises
@@ -28,7 +29,7 @@ class Predictor:
         return self._run(samples, False)
 
     def logits(self, samples: np.ndarray) -> np.ndarray:
-        """The same before the softmax."""
+        """The same before the softmax, or before the sigmoid of several labels."""
         return self._run(samples, True)
 
     def _run(self, samples: np.ndarray, logits: bool) -> np.ndarray:
@@ -41,7 +42,7 @@ class Predictor:
 
     @property
     def class_names(self) -> List[str]:
-        """By class; "0", "1", … where the folder does not name them."""
+        """By class, number or label; "0", "1", … where the folder does not name them."""
         return list(self._native.class_names)
 
     @property

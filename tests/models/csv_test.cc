@@ -102,26 +102,103 @@ TEST_F(Csv, NamesTheLabelThatIsNone) {
 
 TEST_F(Csv, TakesALabelWithFractionsAsANumberToFind) {
   const CsvTable table = read("a,price\n1,2\n3,-4.5\n5,6\n");
-  EXPECT_TRUE(table.schema->regression);
+  EXPECT_EQ(table.schema->label_kind, LabelKind::numbers);
   EXPECT_EQ(table.y.shape(), (Shape{3, 1}));
   EXPECT_THAT(table.y.span<float>(), ElementsAre(2, -4.5F, 6));
   EXPECT_EQ(table.note, "target: column 2 \"price\"");
   EXPECT_THAT(read("a,price\n1,7\n", {.known = table.schema}).y.span<float>(), ElementsAre(7));
-  EXPECT_TRUE(table_schema_from_json(to_json(*table.schema)).regression);
+  EXPECT_EQ(table_schema_from_json(to_json(*table.schema)).label_kind, LabelKind::numbers);
+}
+
+TEST_F(Csv, TakesSeveralTargetsAsNumbersToFind) {
+  const CsvTable table = read("price,size,rooms,age\n100,1,7,3\n200,2,8,4.5\n", {.target = "price,4"});
+  EXPECT_EQ(table.schema->label_kind, LabelKind::numbers);
+  EXPECT_EQ(table.x.shape(), (Shape{2, 2}));
+  EXPECT_THAT(table.x.span<float>(), ElementsAre(1, 7, 2, 8));
+  EXPECT_EQ(table.y.shape(), (Shape{2, 2}));
+  EXPECT_THAT(table.y.span<float>(), ElementsAre(100, 3, 200, 4.5F));
+  EXPECT_EQ(table.note, "targets: columns 1 \"price\", 4 \"age\"");
+  EXPECT_THAT(table.schema->output_names(), ElementsAre("price", "age"));
+  const TableSchema kept = table_schema_from_json(to_json(*table.schema));
+  EXPECT_THAT(kept.output_names(), ElementsAre("price", "age"));
+  EXPECT_EQ(kept.outputs(), 2);
+  // In any order, without them where nobody looks, and by their places.
+  EXPECT_THAT(read("age,rooms,size,price\n5,6,7,8\n", {.known = table.schema}).y.span<float>(),
+              ElementsAre(8, 5));
+  EXPECT_THAT(read("rooms,size\n6,7\n", {.known = table.schema, .labelled = false}).x.span<float>(),
+              ElementsAre(7, 6));
+  EXPECT_THAT(read("9,1,2,4\n", {.known = table.schema}).y.span<float>(), ElementsAre(9, 4));
+  refuse("size,rooms,price\n1,2,3\n", "there is no column \"age\", which holds one of the labels",
+         {.known = table.schema});
+}
+
+TEST_F(Csv, KeepsATargetWhoseNameHasAComma) {
+  EXPECT_THAT(read("a,\"b,c\"\n1,.5\n2,.25\n", {.target = "b,c"}).y.span<float>(), ElementsAre(.5F, .25F));
+}
+
+TEST_F(Csv, RefusesTargetsThatAreNone) {
+  refuse("a,b,c\n1,2,3\n", "--target d: there is no such column; there are a, b, c", {.target = "a,d"});
+  refuse("a,b,c\n1,2,3\n", "--target a,1 names column 1 twice", {.target = "a,1"});
+  refuse("a,b\n1,2\n", "line 1: --target takes all 2 columns", {.target = "a,b"});
+  refuse("a,b,c\n1,2,x\n2,3,y\n", "column 3 \"c\" holds words; of several targets each holds numbers",
+         {.target = "b,c"});
+  refuse("a,b,c\n1,2,3\n", "--target names 2 columns, and --loss softmax is for one",
+         {.target = "b,c", .label_kind = LabelKind::one_class});
+  refuse("a,b,c\n1,2,\n", "line 2, column 3: an empty cell", {.target = "b,c"});
+}
+
+TEST_F(Csv, TakesColumnsOfZeroAndOneAsSeveralLabels) {
+  const CsvTable table = read("size,cat,dog\n1,1,0\n2,1,1\n3,0,0\n", {.target = "cat,dog"});
+  EXPECT_EQ(table.schema->label_kind, LabelKind::several);
+  EXPECT_EQ(table.y.shape(), (Shape{3, 2}));
+  EXPECT_THAT(table.y.span<float>(), ElementsAre(1, 0, 1, 1, 0, 0));
+  EXPECT_EQ(table.note, "labels: columns 2 \"cat\", 3 \"dog\"");
+  EXPECT_THAT(table.schema->output_names(), ElementsAre("cat", "dog"));
+  EXPECT_EQ(table_schema_from_json(to_json(*table.schema)).label_kind, LabelKind::several);
+  refuse("size,cat,dog\n1,1,2\n", "line 2, column 3: label 2; labels of several columns are 0 or 1",
+         {.known = table.schema});
+  refuse("size,cat,dog\n1,1,2\n", "line 2, column 3: label 2; labels of several columns are 0 or 1",
+         {.target = "cat,dog", .label_kind = LabelKind::several});
+  EXPECT_EQ(read("size,cat,dog\n1,1,0\n", {.target = "cat,dog", .label_kind = LabelKind::numbers})
+                .schema->label_kind,
+            LabelKind::numbers);
+}
+
+TEST_F(Csv, TakesWordsBetweenBarsAsSeveralLabels) {
+  const CsvTable table = read("size,tags\n1,dog|cat\n2,dog\n3,\n4,\" bird | dog|\"\n5,7\n");
+  EXPECT_EQ(table.schema->label_kind, LabelKind::several);
+  EXPECT_THAT(table.schema->output_names(), ElementsAre("7", "bird", "cat", "dog"));
+  EXPECT_EQ(table.y.shape(), (Shape{5, 4}));
+  EXPECT_THAT(table.y.span<float>(), ElementsAre(0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 1, 1, 0, 0, 0));
+  EXPECT_EQ(table.note, "labels: column 2 \"tags\", 1 lines without a label");
+  const auto kept = std::make_shared<const TableSchema>(table_schema_from_json(to_json(*table.schema)));
+  EXPECT_THAT(read("tags,size\ncat,1\n", {.known = kept}).y.span<float>(), ElementsAre(0, 0, 1, 0));
+  refuse("size,tags\n1,cat|cow\n", "line 2: label \"cow\" is none of the 4 labels, 7, bird, cat, dog",
+         {.known = kept});
+  EXPECT_THAT(
+      read("size,tags\n1,a|b\n2,c\n3,a|b\n", {.label_kind = LabelKind::one_class}).y.span<std::int32_t>(),
+      ElementsAre(0, 1, 0));
+  EXPECT_EQ(read("size,tags\n1,a|b\n2,\n", {.missing = MissingCells::drop}).y.shape(), (Shape{1, 2}));
+}
+
+TEST_F(Csv, RefusesOneLabelWhereSeveralAreAskedFor) {
+  for (const char* text : {"size,tags\n1,cat\n2,dog\n", "size,tags\n1,0\n2,1\n", "size,tags\n1,.5\n2,1\n"})
+    refuse(text, "column 2 \"tags\" has one label in each line; --loss bce takes words with | between them",
+           {.label_kind = LabelKind::several});
 }
 
 TEST_F(Csv, TakesLabelsAsItIsAsked) {
-  const CsvTable table = read("a,label\n1,1\n2,2\n", {.regression = true});
+  const CsvTable table = read("a,label\n1,1\n2,2\n", {.label_kind = LabelKind::numbers});
   EXPECT_THAT(table.y.span<float>(), ElementsAre(1, 2)) << "and not as 0 and 1";
   refuse("a,label\n1,1\n2,2.5\n", "line 3, column 2: label 2.5; labels are whole numbers",
-         {.regression = false});
-  refuse("a,label\n1,x\n2,y\n", "column 2 \"label\" holds words", {.regression = true});
+         {.label_kind = LabelKind::one_class});
+  refuse("a,label\n1,x\n2,y\n", "column 2 \"label\" holds words", {.label_kind = LabelKind::numbers});
 }
 
 TEST_F(Csv, TakesWordsOfALabelAsClassesInTheirOrder) {
   const CsvTable table = read("size,species\n1,dog\n2,\"cat\"\n3,dog\n");
   EXPECT_THAT(table.y.span<std::int32_t>(), ElementsAre(1, 0, 1));
-  EXPECT_THAT(table.schema->label.words, ElementsAre("cat", "dog"));
+  EXPECT_THAT(table.schema->labels.front().words, ElementsAre("cat", "dog"));
 }
 
 TEST_F(Csv, MakesAnElementOfEachWordOfACategory) {
@@ -223,7 +300,7 @@ TEST_F(Csv, RefusesToLeaveTheLabelOut) {
 TEST_F(Csv, LeavesColumnsOutAndTakesTheLabelThatIsNamed) {
   const CsvTable table = read("id,a,kind,b\n17,1,x,2\n18,3,y,4\n", {.target = "kind", .ignore = {"id", "4"}});
   EXPECT_THAT(table.x.span<float>(), ElementsAre(1, 3));
-  EXPECT_THAT(table.schema->label.words, ElementsAre("x", "y"));
+  EXPECT_THAT(table.schema->labels.front().words, ElementsAre("x", "y"));
   EXPECT_THAT(table.note, HasSubstr("left out: column 1 \"id\", left out: column 4 \"b\""));
   EXPECT_THAT(read("1,2,3\n0,5,6\n", {.target = "1"}).y.span<std::int32_t>(), ElementsAre(1, 0));
   refuse("a,b\n1,2\n", "--target c: there is no such column; there are a, b", {.target = "c"});
@@ -233,7 +310,7 @@ TEST_F(Csv, LeavesColumnsOutAndTakesTheLabelThatIsNamed) {
 TEST_F(Csv, CountsLabelsThatBeginWithOneFromZeroAndCallsThemByTheirNumbers) {
   const CsvTable table = read("a,label\n1,3\n2,1\n3,2\n");
   EXPECT_THAT(table.y.span<std::int32_t>(), ElementsAre(2, 0, 1));
-  EXPECT_THAT(table.schema->label.words, ElementsAre("1", "2", "3"));
+  EXPECT_THAT(table.schema->labels.front().words, ElementsAre("1", "2", "3"));
   EXPECT_THAT(table.note, HasSubstr("labels 1 to 3 are taken as 0 to 2"));
   EXPECT_THAT(read("a,label\n1,2.0\n", {.known = table.schema}).y.span<std::int32_t>(), ElementsAre(1));
 }
@@ -244,7 +321,7 @@ TEST_F(Csv, JoinsFilesWhoseColumnsHaveTheSameNames) {
   const CsvTable table =
       read_csv(std::vector<std::filesystem::path>{folder_ / "1.csv", folder_ / "2.csv"}, {.target = "kind"});
   EXPECT_THAT(table.x.span<float>(), ElementsAre(1, 2, 3.5F));
-  EXPECT_THAT(table.schema->label.words, ElementsAre("x", "y", "z"));
+  EXPECT_THAT(table.schema->labels.front().words, ElementsAre("x", "y", "z"));
   std::ofstream(folder_ / "3.csv") << "a,label\n1,0\n2,1\n";
   std::ofstream(folder_ / "4.csv") << "a,label\n1,-1\n";
   EXPECT_THAT(

@@ -272,7 +272,7 @@ TEST_F(Data, AreNumbersToFindWhereLabelsAreFloats) {
   write("x_train.npy", npy("<f4", "(2, 1)", std::string(8, '\0')));
   write("y_train.npy", npy("<f2", "(2, 2)", std::string("\0\x3e\0\xc0\0\x3c\0\0", 8)));  // 1.5 -2 1 0
   const auto samples = load_data(request(), Split::train);
-  EXPECT_TRUE(samples->kind().regression);
+  EXPECT_EQ(samples->kind().label_kind, LabelKind::numbers);
   EXPECT_EQ(samples->kind().classes, 2);
   EXPECT_THAT(description(*samples), HasSubstr("2 samples of 1 numbers, 2 numbers to find"));
   Batch batch;
@@ -287,8 +287,70 @@ TEST_F(Data, AreNumbersToFindWhereLabelsAreFloats) {
               ThrowsMessage<InvalidArgumentError>(HasSubstr("the number of sample 0 is nan")));
   write("y_train.npy", npy("|u1", "(2,)", "\3\4"));
   DataRequest asked = request();
-  asked.regression = true;
-  EXPECT_TRUE(load_data(asked, Split::train)->kind().regression);
+  asked.label_kind = LabelKind::numbers;
+  EXPECT_EQ(load_data(asked, Split::train)->kind().label_kind, LabelKind::numbers);
+}
+
+TEST_F(Data, AreSeveralLabelsWhereWholeNumbersAreAllZeroOrOne) {
+  write("x_train.npy", npy("<f4", "(2, 1)", std::string(8, '\0')));
+  write("x_test.npy", npy("<f4", "(1, 1)", std::string(4, '\0')));
+  write("y_test.npy", npy("|u1", "(1, 3)", std::string("\0\1\0", 3)));
+  for (const char* type : {"|u1", "|b1", "|i1"}) {
+    write("y_train.npy", npy(type, "(2, 3)", std::string("\1\0\0\1\1\0", 6)));
+    const auto samples = load_data(request(), Split::train);
+    EXPECT_EQ(samples->kind().label_kind, LabelKind::several) << type;
+    EXPECT_EQ(samples->kind().classes, 3);
+    EXPECT_THAT(samples->class_counts(), ElementsAre(2, 1, 0));
+    EXPECT_THAT(description(*samples), HasSubstr("3 labels, several a sample (0: 2, 1: 1, 2: 0)"));
+    Batch batch;
+    EvaluationBatches(samples, {.batch_size = 2}).next(batch);
+    EXPECT_EQ(batch.labels.shape(), (Shape{2, 3}));
+    EXPECT_THAT(batch.labels.span<float>(), ElementsAre(1, 0, 0, 1, 1, 0));
+    EXPECT_EQ(load_splits(request()).test->kind().label_kind, LabelKind::several);
+  }
+  DataRequest asked = request();
+  asked.label_kind = LabelKind::several;
+  write("y_train.npy", npy("<f4", "(2, 2)", std::string("\0\0\x80\x3f\0\0\0\0\0\0\x80\x3f\0\0\x80\x3f", 16)));
+  EXPECT_EQ(load_data(request(), Split::train)->kind().label_kind, LabelKind::numbers);
+  EXPECT_THAT(load_data(asked, Split::train)->class_counts(), ElementsAre(2, 1));
+  const auto refused = [&](const std::string& type, const std::string& shape, const std::string& bytes,
+                           const DataRequest& how, const std::string& why) {
+    write("y_train.npy", npy(type, shape, bytes));
+    EXPECT_THAT([&] { load_data(how, Split::train); },
+                ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("y_train.npy"), HasSubstr(why))));
+  };
+  refused("|u1", "(2, 2)", std::string("\0\1\2\0", 4), asked,
+          "label 2 of sample 1; --loss bce takes 0 and 1");
+  refused("|u1", "(2,)", std::string("\0\1", 2), asked, "--loss bce is for several labels of a sample");
+  refused("|u1", "(2, 2)", std::string("\0\1\2\0", 4), request(), "several labels of a sample 0 and 1");
+}
+
+TEST_F(Data, ArePicturesOfSeveralLabels) {
+  for (const char* part : {"train", "test"})
+    for (int i = 0; i < 3; ++i) write_picture(std::string(part) + "/" + std::to_string(i) + ".png", 1);
+  write("train/list.csv", "0.png,dog|cat\n1.png,\n2.png,dog\n");
+  write("test/list.csv", "1.png,cat\n");
+  const DataSplits splits = load_splits(request());
+  EXPECT_EQ(splits.train->kind().label_kind, LabelKind::several);
+  EXPECT_THAT(splits.train->kind().class_names, ElementsAre("cat", "dog"));
+  EXPECT_THAT(splits.train->class_counts(), ElementsAre(1, 2));
+  EXPECT_THAT(splits.train->kind().note, HasSubstr("labels: column 2, 1 pictures without a label"));
+  Batch batch;
+  EvaluationBatches(splits.train, {.batch_size = 3}).next(batch);
+  EXPECT_THAT(batch.labels.span<float>(), ElementsAre(1, 1, 0, 0, 0, 1));
+  EvaluationBatches(splits.test, {.batch_size = 3}).next(batch);
+  EXPECT_THAT(batch.labels.span<float>(), ElementsAre(1, 0));
+  DataRequest asked = request();
+  asked.label_kind = LabelKind::one_class;
+  EXPECT_THAT([&] { load_splits(asked); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("has no class")));
+  asked.label_kind = LabelKind::several;
+  write("train/list.csv", "0.png,cat\n1.png,dog\n");
+  EXPECT_THAT([&] { load_splits(asked); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("no picture has several labels")));
+  write("test/list.csv", "1.png,cow\n");
+  write("train/list.csv", "0.png,dog|cat\n1.png,dog\n");
+  EXPECT_THAT([&] { load_splits(request()); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("\"cow\" is none of the 2")));
 }
 
 TEST_F(Data, HaveNoTestSplitWhereClassesStandInTheFolderItself) {
@@ -363,7 +425,7 @@ TEST_F(Data, NameTheArraysThatDoNotFit) {
                   AllOf(HasSubstr("x_train.npy"), HasSubstr("3 labels of"), HasSubstr("y_train.npy"))));
   write("y_train.npy", npy("<f4", "(2,)", std::string(8, '\0')));
   DataRequest classes = request();
-  classes.regression = false;
+  classes.label_kind = LabelKind::one_class;
   EXPECT_THAT(
       [&] { load_data(classes, Split::train); },
       ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("y_train.npy"), HasSubstr("whole numbers"))));

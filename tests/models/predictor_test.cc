@@ -93,6 +93,19 @@ TEST_F(Folder, NamesItsClasses) {
   EXPECT_THAT(Predictor::load(folder.path()).class_names(), ElementsAre("cat", "dog"));
 }
 
+// 1 / (1 + e^−x), by hand, and the numbers as they are.
+TEST_F(Folder, GivesWhatItsLabelsAre) {
+  save(7);
+  const auto answers = [&](const std::string& key) {
+    write_bytes(folder / "config.json",
+                R"({"model": {"name": "mlp"}, "data": {"sample": [2], "dtype": "f32", "classes": 2, ")" +
+                    key + R"(": true}, "preprocessing": {"normalize": false}, "seed": 1, "switches": {}})");
+    return values(Predictor::load(folder.path())(Tensor::of<float>({1, 2}, {3, -.5F})));
+  };
+  EXPECT_THAT(answers("several_labels"), Pointwise(FloatNear(1e-6F), {0.952574127F, 0.268941421F}));
+  EXPECT_THAT(answers("regression"), ElementsAre(3, -1));
+}
+
 TEST_F(Folder, DividesPixelsBy255) {
   save(1);
   const Predictor predictor = Predictor::load(folder.path());

@@ -5,6 +5,7 @@ import struct
 import sys
 import unittest
 
+from data_test import npy
 from programs import ProgramTest, run
 
 try:
@@ -84,6 +85,46 @@ class PyTorch(ProgramTest):
         there_and_back = self.train(self.folder / "back", 1, *self.begin_with(net), "--seed", 3)
         at_home = self.train(self.folder / "home", 1, "--init-from", self.folder / "ck", "--seed", 3)
         self.assertEqual(there_and_back.events[0]["loss"], at_home.events[0]["loss"])
+
+
+class SeveralLabels(ProgramTest):
+    """A step of an mlp by --loss bce and by torch.nn.BCEWithLogitsLoss, and what it then says of the samples."""
+
+    def net(self):
+        torch.manual_seed(2)
+        return nn.Sequential(nn.Linear(3, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 4))
+
+    def test_are_learnt_as_in_pytorch(self):
+        net, names = self.net(), {}
+        for theirs, ours in {"0": "fc1", "2": "fc2", "4": "fc3"}.items():
+            names[f"{ours}/w"], names[f"{ours}/b"] = f"{theirs}.weight.T", f"{theirs}.bias"
+        save(self.folder / "net.safetensors", net.state_dict())
+        (self.folder / "names.json").write_text(json.dumps(names))
+        x = torch.randn(32, 3)
+        y = (torch.rand(32, 4) < 0.3).float()
+        for split in ("train", "test"):
+            (self.folder / f"x_{split}.npy").write_bytes(npy("<f4", "(32, 3)", x.numpy().tobytes()))
+            (self.folder / f"y_{split}.npy").write_bytes(npy("|u1", "(32, 4)", y.to(torch.uint8).numpy().tobytes()))
+        loss = nn.BCEWithLogitsLoss()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.5)
+        for _ in range(3):
+            optimizer.zero_grad()
+            before = loss(net(x), y)
+            before.backward()
+            optimizer.step()
+        for ranks in (1, 2):
+            ck = self.folder / f"ck{ranks}"
+            done = self.assert_ok(run("kolo-train", "--model", "mlp", "--data", self.folder, "--init-from", self.folder / "net.safetensors", "--init-names",
+                                      self.folder / "names.json", "--optimizer", "sgd", "--learning-rate", 0.5, "--steps", 3, "--batch-size", 32 // ranks,
+                                      "--checkpoint-dir", ck, "--threads", 1, "--json", ranks=ranks)).done
+            with torch.no_grad():
+                logits = net(x)
+            self.assertAlmostEqual(done["loss"], before.item(), places=5)
+            self.assertAlmostEqual(done["test_loss"], loss(logits, y).item(), places=5)
+            self.assertEqual(done["test_exact_match"], ((logits > 0) == (y == 1)).all(1).float().mean().item())
+            lines = self.assert_ok(run("kolo-train", "--checkpoint-dir", ck, "--predict", self.folder / "x_test.npy", "--json", "--threads", 1, ranks=ranks)).out
+            found = torch.tensor([[one["probability"] for one in json.loads(line)["labels"]] for line in lines.splitlines()])
+            torch.testing.assert_close(found, torch.sigmoid(logits), rtol=0, atol=2e-5)
 
 
 if __name__ == "__main__":

@@ -107,9 +107,72 @@ class Tables(Regression):
         words.write_text("a,label\n" + "1,x\n2,y\n" * 10)
         self.assert_one_line(self.ask(*model, "--data", words, "--loss", "mse"), 1, "holds words")
         self.assert_one_line(self.ask(*model, "--data", "generated", "--loss", "mae"), 1, "its labels are classes")
-        self.assert_one_line(self.ask(*model, "--data", folder, "--loss", "l1"), 2, '--loss "l1"', "softmax, mse, mae or huber")
+        self.assert_one_line(self.ask(*model, "--data", folder, "--loss", "l1"), 2, '--loss "l1"', "softmax, mse, mae, huber or bce")
         self.assert_ok(self.ask(*model, "--data", folder))
         self.assert_one_line(self.ask("--data", words, "--evaluate"), 1, "words.csv")
+        self.assert_one_line(self.ask("--loss", "softmax", "--steps", 4), 2, "--loss softmax", "finds numbers")
+
+
+class Targets(Regression):
+    """Several columns of a table, each a number to find."""
+    NAMES = ("sum", "difference", "far")
+
+    def table(self):
+        folder = self.folder / "several"
+        folder.mkdir()
+        for name, count in (("train.csv", 400), ("test.csv", 60)):
+            lines = ["sum,a,difference,b,far"]
+            for _ in range(count):
+                a, b = self.numbers.uniform(-1, 1), self.numbers.uniform(-1, 1)
+                lines.append(f"{a + b},{a},{100 * (a - b)},{b},{1e6 + a}")
+            (folder / name).write_text("\n".join(lines) + "\n")
+        return folder
+
+    def test_are_found_and_told_each_by_its_name(self):
+        folder = self.table()
+        result = self.assert_ok(self.ask("--model", "mlp", "--data", folder, "--target", "sum,difference,far", "--normalize", "--epochs", 20,
+                                         "--batch-size", 10, "--learning-rate", 0.003, "--json", ranks=2))
+        self.assertIn('data: train.csv, 400 samples of 2 numbers, 3 numbers to find, targets: columns 1 "sum", 3 "difference", 5 "far", loss mse, and 60 for testing',
+                      result.err)
+        self.assertGreater(result.done["test_r2"], 0.9)
+        right = list(zip(*(sum(self.rows(folder / "test.csv", name), []) for name in self.NAMES)))
+        for ranks in (1, 2):
+            found = self.predicted(folder / "test.csv", ranks=ranks)
+            done = self.assert_ok(self.ask("--evaluate", "--json", ranks=ranks)).done
+            self.assert_errors(done, found, right)
+            self.assertEqual([one["target"] for one in done["targets"]], list(self.NAMES))
+            for i, one in enumerate(done["targets"]):
+                of_one = errors([[row[i]] for row in found], [[row[i]] for row in right])
+                for key, value in zip(("mae", "rmse", "r2"), of_one):
+                    self.assertAlmostEqual(one[key] / value, 1, places=4, msg=(one["target"], key))
+        self.assertRegex(self.assert_ok(self.ask("--evaluate")).out,
+                         r"test samples \(test.csv\)\ntarget +MAE +RMSE +R²\nsum( +[\d.]+){3}\ndifference( +[\d.]+){3}\nfar")
+        self.assertEqual(json.loads((self.ck / "config.json").read_text())["data"]["class_names"], list(self.NAMES))
+        out = self.folder / "out.csv"
+        self.assert_ok(self.ask("--predict", folder / "test.csv", "--output", out, ranks=2))
+        self.assertEqual(out.read_text().splitlines()[0], "name,sum,difference,far")
+        # The columns of the samples alone, in another order.
+        (self.folder / "new.csv").write_text("b,a\n" + "".join(f"{b[0]},{a[0]}\n" for a, b in zip(self.rows(folder / "test.csv", "a"), self.rows(folder / "test.csv", "b"))))
+        self.assertEqual(self.predicted(self.folder / "new.csv"), self.predicted(folder / "test.csv"))
+        self.assert_one_line(self.ask("--evaluate", "--target", "sum"), 2, "--target sum", "was trained with --target sum,difference,far")
+
+    def test_each_loss_is_the_mean_over_samples_and_targets(self):
+        folder = self.table()
+        right = list(zip(*(sum(self.rows(folder / "test.csv", name), []) for name in ("sum", "difference"))))
+        for loss, of in (("mse", lambda e: e * e), ("mae", abs), ("huber", lambda e: e * e / 2 if abs(e) <= 1 else abs(e) - 0.5)):
+            self.ck = self.folder / loss
+            done = self.assert_ok(self.ask("--model", "mlp", "--data", folder, "--target", "sum,difference", "--ignore", "far", "--loss", loss,
+                                           "--steps", 5, "--batch-size", 16, "--json", ranks=2)).done
+            found = self.predicted(folder / "test.csv")
+            each = [of(f - r) for row, other in zip(found, right) for f, r in zip(row, other)]
+            self.assertAlmostEqual(done["test_loss"] / (sum(each) / len(each)), 1, places=4)
+
+    def test_that_are_not_there_are_refused(self):
+        folder = self.table()
+        model = ("--model", "mlp", "--data", folder, "--steps", 2, "--batch-size", 8)
+        self.assert_one_line(self.ask(*model, "--target", "sum,price"), 1, "--target price: there is no such column", "sum, a, difference, b, far")
+        self.assert_one_line(self.ask(*model, "--target", "sum,far", "--loss", "softmax"), 1, "--target names 2 columns", "--loss softmax is for one")
+        self.assert_one_line(self.ask(*model, "--target", "sum,far", "--loss", "bce"), 1, "train.csv, line 2, column 1", "0 or 1")
 
 
 class Arrays(Regression):
@@ -117,12 +180,13 @@ class Arrays(Regression):
         folder = self.folder / "arrays"
         folder.mkdir()
         right = {}
-        for split, count in (("train", 256), ("test", 40)):
+        for split, count, kind, code in (("train", 256, "<f8", "d"), ("test", 40, "<f2", "e")):
             x = [[self.numbers.uniform(-1, 1) for _ in range(3)] for _ in range(count)]
             y = [[a + 2 * b, 100 * c - a] for a, b, c in x]
             (folder / f"x_{split}.npy").write_bytes(npy("<f4", f"({count}, 3)", struct.pack(f"<{3 * count}f", *sum(x, []))))
-            (folder / f"y_{split}.npy").write_bytes(npy("<f8", f"({count}, 2)", struct.pack(f"<{2 * count}d", *sum(y, []))))
-            right[split] = y
+            (folder / f"y_{split}.npy").write_bytes(npy(kind, f"({count}, 2)", struct.pack(f"<{2 * count}{code}", *sum(y, []))))
+            numbers = struct.unpack(f"<{2 * count}{code}", struct.pack(f"<{2 * count}{code}", *sum(y, [])))  # as they are rounded
+            right[split] = list(zip(numbers[::2], numbers[1::2]))
         result = self.assert_ok(self.ask("--model", "mlp", "--data", folder, "--normalize", "--epochs", 40, "--batch-size", 16, "--learning-rate", 0.005, "--json", ranks=2))
         self.assertIn("data: arrays, 256 samples of 3 numbers, 2 numbers to find, loss mse, and 40 for testing", result.err)
         self.assertGreater(result.done["test_r2"], 0.95)

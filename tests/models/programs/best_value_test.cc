@@ -57,13 +57,18 @@ TEST(BestValue, GoesOnWithAllItsBits) {
 }
 
 TEST(BestValue, NamesTheMetricsThatAModelHas) {
-  EXPECT_NO_THROW(BestValue("test_loss").check(true));
-  EXPECT_NO_THROW(BestValue("test_accuracy").check(false));
-  EXPECT_THAT([] { BestValue("test_r2").check(false); },
+  EXPECT_NO_THROW(BestValue("test_loss").check(LabelKind::numbers));
+  EXPECT_NO_THROW(BestValue("test_accuracy").check(LabelKind::one_class));
+  EXPECT_NO_THROW(BestValue("test_exact_match").check(LabelKind::several));
+  EXPECT_THAT([] { BestValue("test_accuracy").check(LabelKind::several); },
+              testing::ThrowsMessage<InvalidArgumentError>(
+                  testing::HasSubstr("several labels have test_loss and test_exact_match")));
+  EXPECT_THAT([] { BestValue("test_r2").check(LabelKind::one_class); },
               testing::ThrowsMessage<InvalidArgumentError>(
                   testing::HasSubstr("classes have test_loss and test_accuracy")));
-  EXPECT_THAT([] { BestValue("test_accuracy").check(true); },
-              testing::ThrowsMessage<InvalidArgumentError>(testing::HasSubstr("numbers have test_loss")));
+  EXPECT_THAT([] { BestValue("test_accuracy").check(LabelKind::numbers); },
+              testing::ThrowsMessage<InvalidArgumentError>(
+                  testing::HasSubstr("numbers have test_loss, test_mae, test_rmse and test_r2")));
 }
 
 }  // namespace

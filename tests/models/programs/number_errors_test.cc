@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
+#include <vector>
 
 namespace kolo::models {
 namespace {
@@ -11,17 +13,25 @@ namespace {
 constexpr float kFound[] = {2, 10, 2, 20, 2, 33, 6, 41}, kRight[] = {1, 10, 2, 20, 3, 30, 4, 40};
 
 TEST(NumberErrors, AreThoseCountedByHand) {
-  ErrorSums sums(2);
+  ErrorSums sums({"a", "b"});
   for (int i = 0; i < 8; i += 2) sums.add(kFound + i, kRight + i);
   const NumberErrors errors = sums.errors();
   EXPECT_DOUBLE_EQ(errors.mae, 1);                // 8 / 8
   EXPECT_DOUBLE_EQ(errors.rmse, std::sqrt(2.0));  // √(16 / 8)
   ASSERT_TRUE(errors.r2);
   EXPECT_DOUBLE_EQ(*errors.r2, ((1 - 6.0 / 5) + (1 - 10.0 / 500)) / 2);
+  ASSERT_EQ(errors.each.size(), 2);
+  EXPECT_EQ(errors.each[1].name, "b");
+  EXPECT_DOUBLE_EQ(errors.each[0].mae, 1);                // 4 / 4
+  EXPECT_DOUBLE_EQ(errors.each[1].mae, 1);                // 4 / 4
+  EXPECT_DOUBLE_EQ(errors.each[0].rmse, std::sqrt(1.5));  // √(6 / 4)
+  EXPECT_DOUBLE_EQ(errors.each[1].rmse, std::sqrt(2.5));  // √(10 / 4)
+  EXPECT_DOUBLE_EQ(*errors.each[1].r2, 1 - 10.0 / 500);
 }
 
 TEST(NumberErrors, AreTheSameOverAnyPartsEmptyOnesToo) {
-  ErrorSums all(2), parts[3] = {ErrorSums(2), ErrorSums(2), ErrorSums(2)}, joined(2);
+  const std::vector<std::string> names = {"a", "b"};
+  ErrorSums all(names), parts[3] = {ErrorSums(names), ErrorSums(names), ErrorSums(names)}, joined(names);
   for (int i = 0; i < 8; i += 2) {
     all.add(kFound + i, kRight + i);
     parts[i == 0 ? 0 : 2].add(kFound + i, kRight + i);
@@ -33,7 +43,7 @@ TEST(NumberErrors, AreTheSameOverAnyPartsEmptyOnesToo) {
 }
 
 TEST(NumberErrors, KeepTheirDigitsWhereNumbersAreLargeAndAlike) {
-  ErrorSums sums(1);
+  ErrorSums sums({"a"});
   for (const float right : {16777214.F, 16777215.F, 16777216.F}) sums.add(&right, &right);
   const float found = 16777214, right = 16777215;
   sums.add(&found, &right);
@@ -41,7 +51,7 @@ TEST(NumberErrors, KeepTheirDigitsWhereNumbersAreLargeAndAlike) {
 }
 
 TEST(NumberErrors, HaveNoShareWhereAllNumbersAreAlike) {
-  ErrorSums sums(1);
+  ErrorSums sums({"a"});
   const float found = 3, right = 2;
   sums.add(&found, &right);
   sums.add(&found, &right);

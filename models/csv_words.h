@@ -1,0 +1,54 @@
+// The words of a table's column as numbers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <kolo/models/csv_file.h>
+#include <kolo/models/data.h>
+
+namespace kolo::models::detail {
+
+/// Cell by cell, in the order of the rows. A word's number is its place in the column's words.
+class ColumnWords {
+ public:
+  struct Options {
+    bool is_known = false;  // the column has its words already, and other words are unknown
+    bool is_label = false;  // an unknown word is refused, and not counted
+    bool is_split = false;  // a cell holds several, with | between them
+  };
+  /// column: outlives this.
+  ColumnWords(TableColumn& column, const Options& options);
+
+  /// The next row's cell, which the file has just read. Throws InvalidArgumentError, with its line, for a
+  /// label that is unknown, and for more than 1,000 words.
+  void take(const CsvFile& file, std::string_view field);
+  /// Behind the last cell: the column gets its words, sorted, so that they do not depend on the order of the
+  /// lines.
+  void finish();
+
+  bool is_split() const { return options_.is_split; }
+  /// Numbers of the words in a row's cell: none where it is empty or its word unknown.
+  std::span<const std::int32_t> of_row(std::size_t row) const;
+  /// `12 words in column 3 "size"`, or which words were unknown.
+  std::vector<std::string> notes() const;
+
+ private:
+  void take_word(const CsvFile& file, std::string word);
+  [[noreturn]] void throw_too_many(const CsvFile& file) const;
+
+  TableColumn& column_;
+  Options options_;
+  std::unordered_map<std::string, std::int32_t> numbers_;
+  std::vector<std::int32_t> found_;  // in all cells
+  std::vector<std::size_t> ends_;    // of each row, in them
+  std::map<std::string, std::int64_t> unknown_;
+};
+
+}  // namespace kolo::models::detail

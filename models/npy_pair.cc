@@ -1,0 +1,150 @@
+#include <kolo/models/npy_pair.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kolo/core/base/error.h>
+#include <kolo/models/data.h>
+#include <kolo/models/folder_contents.h>
+#include <kolo/models/paths.h>
+#include <kolo/models/samples_internal.h>
+#include <kolo/models/table_samples.h>
+
+namespace kolo::models::detail {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <typename T>
+Tensor as_i32(const Tensor& y, const fs::path& path) {
+  Tensor made(DType::i32, y.shape());
+  for (std::int64_t i = 0; i < y.elements(); ++i) {
+    const T label = y.data<T>()[i];
+    if (!std::in_range<std::int32_t>(label))
+      throw InvalidArgumentError("{}: label {} of sample {} is no number of a class", path.string(), label,
+                                 i);
+    made.data<std::int32_t>()[i] = static_cast<std::int32_t>(label);
+  }
+  return made;
+}
+
+// The first element of f32 labels that is neither 0 nor 1.
+std::optional<std::int64_t> no_mark_in(const Tensor& y) {
+  const auto marks = y.span<float>();
+  const auto found = std::find_if(marks.begin(), marks.end(), [](float one) { return one != 0 && one != 1; });
+  return found == marks.end() ? std::nullopt : std::optional<std::int64_t>(found - marks.begin());
+}
+
+// Whole numbers [N,labels] that are all 0 or 1 are several labels of each sample.
+LabelKind npy_label_kind(const Tensor& y) {
+  if (is_floating(y.dtype())) return LabelKind::numbers;
+  const bool is_table = y.shape().rank() == 2 && y.shape().dim(1) > 1;
+  return is_table && !no_mark_in(as_f32(y)) ? LabelKind::several : LabelKind::one_class;
+}
+
+// Numbers to find, or several labels: f32 [N,outputs].
+Tensor npy_outputs(Tensor y, LabelKind kind, const fs::path& path) {
+  const DType dtype = y.dtype();
+  y = as_f32(y);
+  if (kind == LabelKind::several) {
+    if (y.shape().rank() != 2 || y.shape().dim(1) < 2)
+      throw InvalidArgumentError(
+          "{}: labels {} {}; --loss bce is for several labels of a sample, [N,labels] of 0 and 1",
+          path.string(), dtype, y.shape());
+    if (const auto wrong = no_mark_in(y))
+      throw InvalidArgumentError(
+          "{}: label {} of sample {}; --loss bce takes 0 and 1, and --loss mse numbers", path.string(),
+          y.data<float>()[*wrong], *wrong / y.shape().dim(1));
+    return y;
+  }
+  if (y.shape().rank() == 1) return y.reshaped({y.shape().dim(0), 1});
+  if (y.shape().rank() != 2)
+    throw InvalidArgumentError("{}: numbers to find {} {}; they must be [N] or [N,outputs]", path.string(),
+                               dtype, y.shape());
+  return y;
+}
+
+Tensor npy_labels(Tensor y, const fs::path& path) {
+  if (y.shape().rank() == 2 && y.shape().dim(1) == 1)
+    y = y.reshaped({y.shape().dim(0)});  // as Keras has them
+  if (y.shape().rank() != 1 || (!is_integer(y.dtype()) && y.dtype() != DType::boolean))
+    throw InvalidArgumentError(
+        "{}: labels {} {}; classes are whole numbers, [N], several labels of a sample 0 and 1, "
+        "[N,labels], and --loss mse finds numbers",
+        path.string(), y.dtype(), y.shape());
+  if (y.dtype() == DType::i64) return as_i32<std::int64_t>(y, path);
+  if (y.dtype() == DType::boolean) {
+    Tensor labels(DType::i32, y.shape());
+    std::copy_n(y.data<bool>(), y.elements(), labels.data<std::int32_t>());
+    return labels;
+  }
+  return y.dtype() == DType::u8 ? as_i32<std::uint8_t>(y, path) : y;
+}
+
+// "1" … "K" for labels that are 1 … K, each of them there; empty for others.
+std::vector<std::string> names_from_one(const Tensor& y) {
+  const auto labels = y.span<std::int32_t>();
+  const std::set<std::int32_t> found(labels.begin(), labels.end());
+  std::vector<std::string> names;
+  if (found.size() < 2 || *found.begin() != 1 || *found.rbegin() != std::ssize(found)) return names;
+  for (const std::int32_t label : found) names.push_back(std::to_string(label));
+  return names;
+}
+
+// Labels become places in `names`.
+void number_labels(Tensor& y, const std::vector<std::string>& names, const fs::path& path) {
+  for (std::int32_t& label : y.span<std::int32_t>()) {
+    const auto known = std::find(names.begin(), names.end(), std::to_string(label));
+    if (known == names.end())
+      throw InvalidArgumentError("{}: label {} is none of the {} classes, {}", path.string(), label,
+                                 names.size(), fmt::join(names, ", "));
+    label = static_cast<std::int32_t>(known - names.begin());
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const SampleSet> npy_pair(const fs::path& folder, const DataRequest& request, Split split) {
+  const fs::path x_path = folder / fmt::format("x_{}.npy", name(split)),
+                 y_path = folder / fmt::format("y_{}.npy", name(split)), y_train = folder / "y_train.npy";
+  if (split == Split::test && !is_file(x_path) && !is_file(y_path)) return nullptr;
+  NpySamples found = read_npy_samples(x_path);
+  const Tensor of_file = read_npy(y_path);
+  const LabelKind label_kind = request.label_kind.value_or(npy_label_kind(of_file));
+  if (label_kind != LabelKind::one_class)
+    return array_samples_of(
+        {.name = last_name(folder), .shape = {}, .label_kind = label_kind, .note = found.note},
+        std::move(found.x), npy_outputs(of_file, label_kind, y_path));
+  Tensor y = npy_labels(of_file, y_path);
+  if (found.x.shape().dim(0) != y.elements())
+    throw InvalidArgumentError("{}: samples {} {} for the {} labels of {}; they must be as many",
+                               x_path.string(), found.x.dtype(), found.x.shape(), y.elements(),
+                               y_path.string());
+  if (split == Split::train) check_labels(y, y_path, "");
+  SampleKind kind{.name = last_name(folder),
+                  .shape = {},
+                  .classes = request.classes,
+                  .note = found.note,
+                  .class_names = request.class_names};
+  if (request.classes == 0) {  // nobody has trained yet: by the training's labels, where they are there
+    const Tensor all = split == Split::test && is_file(y_train) ? npy_labels(read_npy(y_train), y_train) : y;
+    kind.class_names = names_from_one(all);
+    const auto labels = all.span<std::int32_t>();
+    if (!labels.empty()) kind.classes = *std::max_element(labels.begin(), labels.end()) + std::int64_t{1};
+  }
+  if (!kind.class_names.empty()) {
+    number_labels(y, kind.class_names, y_path);
+    kind.classes = std::ssize(kind.class_names);
+    kind.note += fmt::format("{}labels {} to {} are taken as 0 to {}", kind.note.empty() ? "" : ", ",
+                             kind.class_names.front(), kind.class_names.back(), kind.classes - 1);
+  }
+  return array_samples_of(std::move(kind), std::move(found.x), std::move(y));
+}
+
+}  // namespace kolo::models::detail
