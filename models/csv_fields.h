@@ -28,6 +28,9 @@ std::vector<std::string> parts_between_commas(const std::string& text);
 /// are left out.
 std::vector<std::string> parts_between_bars(std::string_view text);
 
+/// Throws InvalidArgumentError, with the line's number, for a file of `text` that is not UTF-8.
+void check_utf8(const std::string& name, std::string_view text);
+
 /// Equal but for the letters' size.
 bool is_same_name(std::string_view a, std::string_view b);
 

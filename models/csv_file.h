@@ -22,6 +22,7 @@ class CsvFile {
   explicit CsvFile(const std::filesystem::path& path)
       : name_(path.string()), text_(InputFile(name_).read_all(kMostBytes)) {
     if (text_.starts_with("\xef\xbb\xbf")) begin_ = 3;  // as spreadsheets begin UTF-8
+    check_utf8(name_, text_);
     rewind();
     std::string_view first;
     if (next_line(first)) separator_ = separator_of(first);

@@ -245,8 +245,22 @@ void check_options(const DataRequest& request, const SampleKind& kind) {
     throw InvalidArgumentError("--{} is for tables, and {} is none; leave it out", unused, kind.name);
 }
 
+// Numbers to find that happen to be whole.
+void check_classes(const DataRequest& request, const SampleSet& train) {
+  constexpr std::int64_t kFewClasses = 100;
+  const SampleKind& kind = train.kind();
+  if (request.classes > 0 || request.label_kind || kind.label_kind != LabelKind::one_class ||
+      kind.dtype == DType::i32 || kind.classes <= std::max(train.size(), kFewClasses))
+    return;
+  throw InvalidArgumentError(
+      "{}: labels up to {} in {} samples; --loss mse finds them as numbers, and --loss softmax takes them "
+      "for classes",
+      kind.name, kind.classes - 1, train.size());
+}
+
 DataSplits load(const DataRequest& request, Wanted wanted) {
   DataSplits found = from_anywhere(request, wanted);
+  if (found.train) check_classes(request, *found.train);
   const Found& any = found.train ? found.train : found.test;
   if (any) check_options(request, any->kind());
   return found;

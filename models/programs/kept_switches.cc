@@ -21,6 +21,12 @@ constexpr std::array kNotKept = {
     "keep-going",     "tensorboard", "histogram-steps", "log-dir", "log-steps",   "profile",    "threads",
     "trace",          "version"};
 
+// What a training that goes on learns by.
+constexpr std::array kOfTraining = {
+    "augment",     "average-decay", "backward-passes", "batch-size", "clip-norm",
+    "compression", "data",          "learning-rate",   "momentum",   "optimizer",
+    "precision",   "schedule",      "sharded",         "warmup",     "weight-decay"};
+
 template <typename Names>
 bool is_among(const Names& names, const std::string& name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
@@ -98,6 +104,11 @@ Switches added_switches(const FolderConfig& folder, const Switches& given) {
       other_optimizer |= name == "optimizer";
     }
   }
+  if (!evaluates)
+    for (const char* const name : kOfTraining)
+      if (const auto now = own.find(name); now != own.end() && !folder.switches.contains(name))
+        say(fmt::format("--{}{}{} is new: {} was trained without it", name, now->second.empty() ? "" : " ",
+                        now->second, folder.folder));
   if (own.contains("steps") || own.contains("epochs")) added.erase("steps"), added.erase("epochs");
   if (other_optimizer)  // another one's rate would be none for this one
     for (const char* name : {"learning-rate", "momentum", "weight-decay"}) added.erase(name);

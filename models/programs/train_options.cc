@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <boost/program_options.hpp>
 
+#include <filesystem>
 #include <limits>
 #include <sstream>
 #include <string_view>
@@ -263,8 +264,15 @@ void check_evaluations(const TrainOptions& options, const po::variables_map& val
 }
 
 void check_combination(const TrainOptions& options, const po::variables_map& values) {
-  if (options.model.empty())
-    throw UsageError(fmt::format("--model is missing; it must be one of {}", joined(registered_models())));
+  if (options.model.empty()) {
+    const std::string folder = given(values, "checkpoint-dir").value_or("");
+    const std::string why = folder.empty() ? ""
+                            : std::filesystem::exists(folder)
+                                ? ", and no config.json in " + folder + " names it"
+                                : ", and there is no folder " + folder;
+    throw UsageError(
+        fmt::format("--model is missing{}; it must be one of {}", why, joined(registered_models())));
+  }
   for (const char* name :
        {"checkpoint-dir", "init-from", "init-names", "log-dir", "trace", "tensorboard", "data"})
     if (given(values, name) == "")
@@ -336,17 +344,16 @@ Switches switches_in(const po::variables_map& values) {
   return switches;
 }
 
-// In the place of what is there. Names that this version does not know a later one has written.
-void add_to(po::variables_map& values, const Switches& added, const po::options_description& described) {
+// Names that this version does not know a later one has written.
+std::vector<std::string> words_of(const Switches& added, const po::options_description& described) {
   std::vector<std::string> words;
   for (const auto& [name, value] : added) {
     const auto* const option = described.find_nothrow(name, false);
     if (option == nullptr) continue;
-    values.erase(name);
     words.push_back("--" + name);
     if (option->semantic()->max_tokens() > 0) words.back() += "=" + value;
   }
-  store_words(words, described, values);
+  return words;
 }
 
 }  // namespace
@@ -356,13 +363,19 @@ TrainOptions parse_train_options(
     const std::function<std::optional<FolderConfig>(const std::string& folder)>& in_folder) {
   const po::options_description described = described_options();
   po::variables_map values;
-  store_words({argv + 1, argv + argc}, described, values);
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  store_words(words, described, values);
   std::optional<FolderConfig> found;
   const auto folder = given(values, "checkpoint-dir");
   if (folder && !folder->empty() && !values["help"].as<bool>() && !values["version"].as<bool>())
     found = in_folder(*folder);
   check_prediction(values, found);
-  if (found) add_to(values, added_switches(*found, switches_in(values)), described);
+  if (found) {  // what is stored first stays
+    const std::vector<std::string> added = words_of(added_switches(*found, switches_in(values)), described);
+    values = po::variables_map();
+    store_words(added, described, values);
+    store_words(words, described, values);
+  }
   TrainOptions options = read_values(values);
   if (options.help || options.version) return options;
   check_combination(options, values);

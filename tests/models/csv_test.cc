@@ -41,6 +41,25 @@ TEST_F(Csv, TakesTheLastColumnAsTheLabel) {
   EXPECT_THAT(table.y.span<std::int32_t>(), ElementsAre(2, 0));
 }
 
+TEST_F(Csv, RefusesWhatIsNoUtf8) {
+  EXPECT_EQ(read("Orl\xC3\xA9"
+                 "ans,1\n\xF0\x9F\x98\x80,0\n")
+                .schema->features.front()
+                .words.size(),
+            2u);
+  refuse(
+      "Paris,1\nOrl\xE9"
+      "ans,0\n",
+      "line 2: it is not UTF-8");
+  for (const char* bytes :
+       {"\xC0\xAF", "\xED\xA0\x80", "\xE0\x80\xAF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xE2\x82"})
+    refuse(std::string("a,1\nb,0\n\n") + bytes + ",0\n", "line 4: it is not UTF-8");
+  refuse(std::string("\xFF\xFE"
+                     "a\0,\0",
+                     6),
+         "it is UTF-16; save the table as UTF-8");
+}
+
 TEST_F(Csv, TakesTheColumnThatIsCalledLabel) {
   const CsvTable table = read("label,a,b\n1,2,3\n4,5,6\n");
   EXPECT_THAT(table.y.span<std::int32_t>(), ElementsAre(1, 4));

@@ -53,6 +53,18 @@ class Data : public testing::Test {
   TemporaryDirectory folder_;
 };
 
+TEST_F(Data, OfWholeNumbersFarBeyondTheSamplesAreNoClasses) {
+  write("train.csv", "rooms,price\n1,100000\n2,197341\n3,250000\n");
+  DataRequest asked = request({}, DType::f32);
+  EXPECT_THAT([&] { load_data(asked, Split::train); },
+              ThrowsMessage<InvalidArgumentError>(
+                  AllOf(HasSubstr("labels up to 250000 in 3 samples"), HasSubstr("--loss mse"))));
+  asked.label_kind = LabelKind::numbers;
+  EXPECT_EQ(load_data(asked, Split::train)->size(), 3);
+  asked.label_kind = LabelKind::one_class;
+  EXPECT_EQ(load_data(asked, Split::train)->kind().classes, 250001);
+}
+
 TEST_F(Data, ArePhotographsWhereAFolderForEachClassHoldsThem) {
   write_picture("train/dogs/1.jpg", 40);
   write_picture("train/cats/b.png", 80, 20, 30);

@@ -173,6 +173,32 @@ class Differs(Config):
         self.assertIn("--seed 9 takes no effect", self.assert_ok(self.train("--seed", 9, "--steps", 5)).err)
         self.assertEqual(self.config()["seed"], 1)
 
+    def test_a_seed_that_is_given_again_changes_nothing(self):
+        def bits(name, *starts):
+            folder = self.folder / name
+            for switches in starts:
+                self.assert_ok(run("kolo-train", "--checkpoint-dir", folder, *switches))
+            self.assertEqual(json.loads((folder / "config.json").read_text())["seed"], 3)
+            return [file.read_bytes() for file in sorted(folder.glob("model.ckpt-6.*"))]
+
+        fresh = ("--model", "mlp", *SMALL, "--batch-size", 8, "--seed", 3)
+        whole = bits("whole", (*fresh, "--steps", 6))
+        self.assertTrue(whole)
+        self.assertEqual(bits("again", (*fresh, "--steps", 4), (*fresh, "--steps", 6)), whole)
+        self.assertEqual(bits("other", (*fresh, "--steps", 4), ("--seed", 9, "--steps", 6)), whole)
+
+    def test_a_switch_that_the_folder_was_trained_without_is_told(self):
+        err = self.assert_ok(self.train("--clip-norm", 1, "--weight-decay", 0.1, "--augment", "--steps", 5)).err
+        for switch in ("--clip-norm 1", "--weight-decay 0.1", "--augment"):
+            self.assertIn(f"{switch} is new: {self.ck} was trained without it", err)
+        self.assertNotIn("is new", self.assert_ok(self.train("--clip-norm", 1, "--steps", 6)).err)
+
+    def test_a_folder_that_is_not_there_is_named(self):
+        nowhere = self.folder / "nowhere"
+        self.assert_one_line(run("kolo-train", "--checkpoint-dir", nowhere, "--evaluate"), 2, "--model is missing", f"there is no folder {nowhere}")
+        (self.ck / "config.json").write_text("")
+        self.assert_one_line(self.train("--evaluate"), 1, "config.json: it is empty")
+
 
 class Averages(Config):
     def test_averages_that_are_not_there_are_one_line(self):
