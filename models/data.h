@@ -115,7 +115,7 @@ bool is_table_name(const std::filesystem::path& path);
 CsvTable read_csv(const std::vector<std::filesystem::path>& paths, const CsvOptions& options = {});
 CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options = {});
 
-// Pixels of PNG and JPEG files.
+// Pixels of PNG, JPEG and WebP files.
 
 /// Red, green and blue of each pixel, row by row.
 struct Picture {
@@ -123,15 +123,20 @@ struct Picture {
   std::vector<std::uint8_t> rgb;  // [height, width, 3]
 };
 
-/// True for names that end in .png, .jpg or .jpeg, in letters of any size.
+/// Of the names of pictures. Files without their ending are looked for in this order.
+inline constexpr const char* kImageEndings[] = {".jpg", ".jpeg", ".png", ".webp"};
+/// ".jpg, .jpeg, .png or .webp", for messages.
+std::string image_endings();
+
+/// True for names with one of these endings, in letters of any size.
 bool is_image_name(const std::filesystem::path& path);
 
-/// The picture of a PNG or JPEG file, told by its content; what is transparent lies on black, 16 bits become
-/// their upper 8, CMYK becomes RGB as in Pillow, and EXIF's orientation is applied. A JPEG may come smaller,
-/// by a power of two, as long as both sides stay at least as long as `height` and `width`: that is faster.
-/// Each error is one line that begins with the path: InvalidArgumentError for another format and for more
-/// than a hundred million pixels; DataLossError for a damaged or truncated file, of which no part is taken;
-/// what InputFile throws.
+/// The picture of a PNG, JPEG or WebP file, told by its content; what is transparent lies on black, 16 bits
+/// become their upper 8, CMYK becomes RGB as in Pillow, and EXIF's orientation is applied. A JPEG may come
+/// smaller, by a power of two, as long as both sides stay at least as long as `height` and `width`: that is
+/// faster. Each error is one line that begins with the path: InvalidArgumentError for another format, for an
+/// animated WebP, which is no single picture, and for more than a hundred million pixels; DataLossError for a
+/// damaged or truncated file, of which no part is taken; what InputFile throws.
 Picture read_image(const std::filesystem::path& path, std::int64_t height, std::int64_t width);
 
 /// Throws what read_image would throw, as far as the file's header tells: it reads and decodes no more.
@@ -229,14 +234,14 @@ struct ImageFolder {
   std::string name;                  // of the folder, for outputs
   std::vector<std::string> classes;  // names of the training split's folders, sorted
   std::vector<std::filesystem::path>
-      files;                         // .png .jpg .jpeg, sorted within their class, in folders below it too
+      files;  // pictures by their names, sorted within their class, in folders below it too
   std::vector<std::int32_t> labels;  // of each file, a place in `classes`
   // Of each file, where a file may be of several classes or of none; `labels` is then empty.
   std::optional<std::vector<std::vector<std::int32_t>>> several = {};
-  std::string left_out;  // what else lies there: "left out: 180 .webp, 18 broken links"
+  std::string left_out;  // what else lies there: "left out: 180 .heic, 18 broken links"
 };
 
-/// True if train/ or the folder itself has a folder with a PNG or JPEG (told by the names) in it.
+/// True if train/ or the folder itself has a folder with a picture (told by the names) in it.
 bool is_image_folder(const std::filesystem::path& folder);
 /// True if there is a folder for testing beside `train`.
 bool has_image_folder_test(const std::filesystem::path& folder);
@@ -393,12 +398,12 @@ std::shared_ptr<const SampleSet> text_samples(std::string name, std::shared_ptr<
 struct UnlabelledSamples {
   std::shared_ptr<const SampleSet> samples;  // labels are 0
   std::vector<std::string> names;            // "cat.jpg"; "x.npy[3]"; of a table the line: "table.csv:17"
-  std::string left_out;                      // of folders and tables: "left out: 180 .webp"
+  std::string left_out;                      // of folders and tables: "left out: 180 .heic"
   std::vector<std::string> notes = {};       // of tables: unknown words, empty cells, lines left out
 };
 
 /// In the order of `paths`; a folder's pictures are sorted by name, those in folders below behind them.
-/// path: a picture (.png .jpg .jpeg), a folder of pictures, a table (.csv; a column more than `sample` has is
+/// path: a picture (is_image_name), a folder of pictures, a table (.csv; a column more than `sample` has is
 /// the label, found as read_csv finds it, and is not looked at) or an array (.npy: [N, sample…], or one
 /// sample alone; as load_data takes it). table: what the columns mean; without it they are numbers. sample:
 /// [C,H,W], to which pictures are brought, or [D]. Pictures are opened when they are read. Throws

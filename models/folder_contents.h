@@ -9,9 +9,9 @@
 
 namespace kolo::models {
 
-/// How many files of which kind are not read: ".webp" → 180.
+/// How many files of which kind are not read: ".heic" → 180.
 using LeftOut = std::map<std::string, std::int64_t>;
-/// "left out: 180 .webp, 18 broken links"; "" for nothing.
+/// "left out: 180 .heic, 18 broken links"; "" for nothing.
 std::string left_out_text(const LeftOut& left_out);
 
 }  // namespace kolo::models
@@ -21,7 +21,7 @@ namespace kolo::models::detail {
 /// "flowers": of the folder or file, however its path is written.
 std::string last_name(const std::filesystem::path& path);
 
-/// ".webp", "files without an ending".
+/// ".heic", "files without an ending".
 std::string kind_of_file(const std::filesystem::path& path);
 
 /// Adds what lies in the folder and is not among the names: files by their endings, and the name of each

@@ -1,8 +1,12 @@
 #include <kolo/models/data.h>
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string>
+#include <string_view>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/input_file.h>
@@ -51,7 +55,9 @@ Picture decoded(const std::string& bytes, const std::string& name, std::int64_t 
                 ImagePart part) {
   if (bytes.starts_with("\x89PNG\r\n\x1a\n")) return detail::decode_png(bytes, name, part);
   if (bytes.starts_with("\xff\xd8\xff")) return detail::decode_jpeg(bytes, name, height, width, part);
-  throw InvalidArgumentError("{}: neither a PNG nor a JPEG", name);
+  if (bytes.starts_with("RIFF") && std::string_view(bytes).substr(8).starts_with("WEBP"))
+    return detail::decode_webp(bytes, name, part);
+  throw InvalidArgumentError("{}: neither a PNG nor a JPEG nor a WebP", name);
 }
 
 std::uint8_t rounded(float value) {
@@ -60,9 +66,14 @@ std::uint8_t rounded(float value) {
 
 }  // namespace
 
+std::string image_endings() {
+  const auto* const last = std::end(kImageEndings) - 1;
+  return fmt::format("{} or {}", fmt::join(std::begin(kImageEndings), last, ", "), *last);
+}
+
 bool is_image_name(const std::filesystem::path& path) {
   const std::string ending = lower_case(path.extension().string());
-  return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
+  return std::find(std::begin(kImageEndings), std::end(kImageEndings), ending) != std::end(kImageEndings);
 }
 
 Picture read_image(const std::filesystem::path& path, std::int64_t height, std::int64_t width) {
@@ -123,6 +134,16 @@ namespace kolo::models::detail {
 void check_pixels(std::int64_t height, std::int64_t width, const std::string& path) {
   if (height < 1 || width < 1 || height > kMostPixels / width)
     throw InvalidArgumentError("{}: {} x {} pixels; it must be 1 to {}", path, width, height, kMostPixels);
+}
+
+void lay_on_black(std::vector<std::uint8_t>& pixels) {
+  const std::size_t count = pixels.size() / 4;
+  for (std::size_t i = 0; i < count; ++i) {
+    const int alpha = pixels[4 * i + 3];
+    for (std::size_t c = 0; c < 3; ++c)
+      pixels[3 * i + c] = static_cast<std::uint8_t>((pixels[4 * i + c] * alpha + 127) / 255);
+  }
+  pixels.resize(3 * count);
 }
 
 // EXIF 2.3, 4.6: a TIFF header, and the first directory behind it.

@@ -1,10 +1,11 @@
-// The decoders of read_image, one for each library. The libraries leave them by longjmp where something is
-// wrong: each keeps what has a destructor outside of the function that they leave.
+// The decoders of read_image, one for each library. libpng and libjpeg leave them by longjmp where something
+// is wrong: each keeps what has a destructor outside of the function that they leave.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <kolo/models/data.h>
 
@@ -14,6 +15,9 @@ inline constexpr std::int64_t kMostPixels = 100'000'000;
 
 /// Throws InvalidArgumentError for more than kMostPixels, before memory is taken.
 void check_pixels(std::int64_t height, std::int64_t width, const std::string& path);
+
+/// [pixels, 4] with alpha becomes [pixels, 3] on black, in the same memory.
+void lay_on_black(std::vector<std::uint8_t>& pixels);
 
 /// How a picture lies in its file: 1 to 8 (EXIF 2.3, 4.6.4). tiff: the bytes of EXIF, from the TIFF header
 /// on. 1 for bytes that are not so.
@@ -28,5 +32,6 @@ enum class ImagePart { header, all };
 Picture decode_png(const std::string& bytes, const std::string& path, ImagePart part);
 Picture decode_jpeg(const std::string& bytes, const std::string& path, std::int64_t height,
                     std::int64_t width, ImagePart part);
+Picture decode_webp(const std::string& bytes, const std::string& path, ImagePart part);
 
 }  // namespace kolo::models::detail

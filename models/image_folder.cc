@@ -168,8 +168,8 @@ ImageFolder list_image_folder(const fs::path& folder, Split split) {
                                  train_folder(folder).string());
     const std::vector<fs::path> files = images_below(one, left_out);
     if (files.empty() && split == Split::train)
-      throw InvalidArgumentError("{}: a class without images; its files must end in .png, .jpg or .jpeg",
-                                 one.string());
+      throw InvalidArgumentError("{}: a class without images; its files must end in {}", one.string(),
+                                 image_endings());
     found.files.insert(found.files.end(), files.begin(), files.end());
     found.labels.insert(found.labels.end(), files.size(),
                         static_cast<std::int32_t>(known - found.classes.begin()));

@@ -60,13 +60,18 @@ std::optional<Place> table_of(const fs::path& folder, Split split) {
   return std::nullopt;
 }
 
+char upper_case(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
+
 // With or without its ending; nothing where there is no such picture.
 std::optional<fs::path> picture_named(const fs::path& folder, const std::string& name) {
   if (name.empty()) return std::nullopt;
   const fs::path plain = folder / name;
   if (is_image_name(plain) && is_file(plain)) return plain;
-  for (const char* const ending : {".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG"})
-    if (const fs::path whole = folder / (name + ending); is_file(whole)) return whole;
+  for (const bool upper : {false, true})
+    for (std::string ending : kImageEndings) {
+      if (upper) std::transform(ending.begin(), ending.end(), ending.begin(), upper_case);
+      if (const fs::path whole = folder / (name + ending); is_file(whole)) return whole;
+    }
   return std::nullopt;
 }
 

@@ -22,7 +22,6 @@ struct PngDecoder {
   const std::string* bytes = nullptr;
   std::size_t at = 0;
   char error[200] = "";
-  std::vector<std::uint8_t> rgba;
   std::vector<png_bytep> rows;
 };
 
@@ -87,18 +86,11 @@ Picture decode_png(const std::string& bytes, const std::string& path, ImagePart 
     throw InternalError("{}: libpng gives rows of {} bytes for {} pixels", path,
                         png_get_rowbytes(decoder.png, decoder.info), width);
   if (part == ImagePart::header) return {.height = height, .width = width, .rgb = {}};
-  decoder.rgba.resize(static_cast<std::size_t>(4 * height * width));
-  for (std::int64_t y = 0; y < height; ++y) decoder.rows.push_back(decoder.rgba.data() + 4 * y * width);
-  if (!read_rows(decoder)) fail();
-
   Picture picture{.height = height, .width = width, .rgb = {}};
-  picture.rgb.resize(static_cast<std::size_t>(3 * height * width));
-  for (std::int64_t i = 0; i < height * width; ++i) {
-    const std::uint8_t* const from = decoder.rgba.data() + 4 * i;
-    for (int c = 0; c < 3; ++c)
-      picture.rgb[static_cast<std::size_t>(3 * i + c)] =
-          static_cast<std::uint8_t>((from[c] * from[3] + 127) / 255);
-  }
+  picture.rgb.resize(static_cast<std::size_t>(4 * height * width));
+  for (std::int64_t y = 0; y < height; ++y) decoder.rows.push_back(picture.rgb.data() + 4 * y * width);
+  if (!read_rows(decoder)) fail();
+  lay_on_black(picture.rgb);
   return upright(std::move(picture), orientation_of(decoder));
 }
 

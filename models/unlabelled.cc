@@ -50,9 +50,9 @@ class Collector {
     else if (path.extension() == ".npy") take_array(path);
     else
       throw InvalidArgumentError(
-          "{}: nothing that can be predicted; it must be a picture (.png, .jpg, .jpeg), a table (.csv), an "
+          "{}: nothing that can be predicted; it must be a picture ({}), a table (.csv), an "
           "array (.npy) or a folder of pictures",
-          given);
+          given, image_endings());
   }
 
   UnlabelledSamples finish() {
@@ -79,8 +79,8 @@ class Collector {
   void take_folder(const fs::path& path) {
     const std::vector<fs::path> files = images_below(path, left_out_);
     if (files.empty())
-      throw InvalidArgumentError(
-          "{}: there are no pictures in the folder; they must end in .png, .jpg or .jpeg", path.string());
+      throw InvalidArgumentError("{}: there are no pictures in the folder; they must end in {}",
+                                 path.string(), image_endings());
     for (const fs::path& file : files) take_picture(file);
   }
 

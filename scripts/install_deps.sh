@@ -9,7 +9,7 @@ packages=(
   g++ cmake ninja-build ccache pkg-config
   openmpi-bin libopenmpi-dev openssh-client
   libdnnl-dev ocl-icd-opencl-dev   # the second only because oneDNN's CMake package asks for OpenCL
-  libhwy-dev libhwloc-dev libisal-dev libxxhash-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev
+  libhwy-dev libhwloc-dev libisal-dev libxxhash-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libwebp-dev
   libboost-program-options-dev libfmt-dev libspdlog-dev nlohmann-json3-dev
   protobuf-compiler libprotobuf-dev libgrpc++-dev protobuf-compiler-grpc
   libgtest-dev libgmock-dev libbenchmark-dev

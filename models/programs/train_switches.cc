@@ -43,7 +43,7 @@ po::options_description described_options() {
       "context", text()->value_name("N"), "tokens that gpt or lstm sees at once (default gpt 128, lstm 64)")(
       "data", text()->value_name("PATH"),
       "folder: MNIST's IDX files, plain or .gz; CIFAR-10's binary version; x_train.npy, y_train.npy and the "
-      "same for test; train/CLASS/*.png|jpg and test/; pictures and a .csv of their names and classes; "
+      "same for test; train/CLASS/*.jpg|png|webp and test/; pictures and a .csv of their names and classes; "
       "train.csv and test.csv, or other tables, which are one. File: a .csv or .tsv table, or a text for gpt "
       "and lstm. \"generated\" draws digits (default: $KOLO_DATA_DIR/mnist, else data/mnist)")(
       "target", text()->value_name("COLUMN"),

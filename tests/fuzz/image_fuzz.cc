@@ -1,4 +1,4 @@
-// PNG and JPEG files: as many pixels as the picture's sides say, which can be brought to another size, or a
+// PNG, JPEG and WebP files: as many pixels as the picture's sides say, which can be brought to another size, or a
 // kolo::Error.
 #include <kolo/core/base/error.h>
 #include <kolo/models/data.h>

@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include <webp/decode.h>
 #include <zlib.h>
 
 #include <kolo/core/base/error.h>
@@ -90,26 +92,55 @@ std::string with_exif_jpeg(std::string jpeg, const std::string& tiff) {
   return jpeg.insert(2, marker + body);
 }
 
+std::string little_endian(std::uint64_t value, int bytes) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> 8 * i);
+  return text;
+}
+
+std::string riff_chunk(const std::string& name, const std::string& content) {
+  return name + little_endian(content.size(), 4) + content + std::string(content.size() % 2, '\0');
+}
+
+// The container's longer form: flags 0x08 EXIF, 0x02 animation, 0x10 alpha.
+std::string extended_webp(int height, int width, int flags, const std::string& chunks) {
+  return riff_chunk("RIFF",
+                    "WEBP" +
+                        riff_chunk("VP8X", little_endian(static_cast<std::uint64_t>(flags), 4) +
+                                               little_endian(static_cast<std::uint64_t>(width - 1), 3) +
+                                               little_endian(static_cast<std::uint64_t>(height - 1), 3)) +
+                        chunks);
+}
+
+std::string with_exif_webp(int height, int width, const std::string& webp, const std::string& exif) {
+  return extended_webp(height, width, 0x08, webp.substr(12) + riff_chunk("EXIF", exif));
+}
+
 // The standard's table (EXIF 2.3, 4.6.4): where the rows and columns of the file are to be seen.
 const std::vector<std::vector<std::string>> kSeen = {
     {"abc", "def"},     {"cba", "fed"},     {"fed", "cba"},     {"def", "abc"},
     {"ad", "be", "cf"}, {"da", "eb", "fc"}, {"fc", "eb", "da"}, {"cf", "be", "ad"}};
 
-TEST_F(ImageFile, TurnsAPngAsItsOrientationSays) {
+TEST_F(ImageFile, TurnsAPngAndAWebPAsTheirOrientationSays) {
   std::vector<std::uint8_t> pixels;
   for (const char letter : std::string("abcdef"))
     pixels.insert(pixels.end(), 3, static_cast<std::uint8_t>(letter));
   for (int orientation = 1; orientation <= 8; ++orientation) {
     SCOPED_TRACE(orientation);
     const std::vector<std::string>& rows = kSeen[static_cast<std::size_t>(orientation - 1)];
-    const Picture found =
-        read(with_exif_png(png_bytes(2, 3, 3, pixels), exif(orientation, orientation % 2 == 0)));
-    ASSERT_EQ(found.height, static_cast<std::int64_t>(rows.size()));
-    ASSERT_EQ(found.width, static_cast<std::int64_t>(rows[0].size()));
-    std::string seen, expected;
-    for (std::size_t i = 0; i < found.rgb.size(); i += 3) seen += static_cast<char>(found.rgb[i]);
-    for (const std::string& row : rows) expected += row;
-    EXPECT_EQ(seen, expected);
+    const std::string tiff = exif(orientation, orientation % 2 == 0);
+    const std::string webp = webp_bytes(2, 3, 3, pixels);
+    for (const std::string& file :
+         {with_exif_png(png_bytes(2, 3, 3, pixels), tiff), with_exif_webp(2, 3, webp, tiff),
+          with_exif_webp(2, 3, webp, std::string("Exif\0\0", 6) + tiff)}) {
+      const Picture found = read(file);
+      ASSERT_EQ(found.height, static_cast<std::int64_t>(rows.size()));
+      ASSERT_EQ(found.width, static_cast<std::int64_t>(rows[0].size()));
+      std::string seen, expected;
+      for (std::size_t i = 0; i < found.rgb.size(); i += 3) seen += static_cast<char>(found.rgb[i]);
+      for (const std::string& row : rows) expected += row;
+      EXPECT_EQ(seen, expected);
+    }
   }
 }
 
@@ -150,9 +181,9 @@ TEST_F(ImageFile, TakesPicturesAsTheyLieWhereTheOrientationIsNone) {
 }
 
 TEST_F(ImageFile, ChecksNoMoreThanTheHeader) {
-  const std::string png = png_bytes(40, 40, 3, made_up(40, 40).rgb),
-                    jpeg = jpeg_bytes(40, 40, 3, made_up(40, 40).rgb);
-  for (const std::string& whole : {png, jpeg}) {
+  const std::vector<std::uint8_t> pixels = made_up(40, 40).rgb;
+  for (const std::string& whole : {png_bytes(40, 40, 3, pixels), jpeg_bytes(40, 40, 3, pixels),
+                                   webp_bytes(40, 40, 3, pixels), webp_bytes(40, 40, 3, pixels, 90)}) {
     EXPECT_NO_THROW(check_image(write(whole)));
     EXPECT_NO_THROW(check_image(write(whole.substr(0, whole.size() - 20)))) << "its pixels end early";
     for (const std::size_t bytes : {0, 3, 12, 20}) {
@@ -162,14 +193,66 @@ TEST_F(ImageFile, ChecksNoMoreThanTheHeader) {
     }
   }
   EXPECT_THAT([&] { check_image(write("GIF89a and more")); },
-              ThrowsMessage<InvalidArgumentError>(HasSubstr("neither a PNG nor a JPEG")));
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("neither a PNG nor a JPEG nor a WebP")));
 }
 
 TEST_F(ImageFile, ChecksAHeaderThatIsLongerThanOthers) {
   std::string jpeg = jpeg_bytes(40, 40, 3, made_up(40, 40).rgb);
   for (int i = 0; i < 3; ++i) jpeg.insert(2, std::string("\xff\xe2\xea\x62", 4) + std::string(0xea60, 'x'));
+  const std::string webp = extended_webp(
+      40, 40, 0x20,
+      riff_chunk("ICCP", std::string(0x2bf20, 'x')) + webp_bytes(40, 40, 3, made_up(40, 40).rgb).substr(12));
   EXPECT_NO_THROW(check_image(write(jpeg)));
+  EXPECT_NO_THROW(check_image(write(webp)));
   EXPECT_THROW(check_image(write(jpeg.substr(0, 100'000))), DataLossError);
+  EXPECT_THROW(read(webp.substr(0, 100'000)), DataLossError);
+}
+
+TEST_F(ImageFile, GivesThePixelsOfALosslessWebP) {
+  const Picture made = made_up(7, 11), found = read(webp_bytes(7, 11, 3, made.rgb));
+  EXPECT_EQ(found.height, 7);
+  EXPECT_EQ(found.width, 11);
+  EXPECT_EQ(found.rgb, made.rgb);
+  EXPECT_THAT(read(webp_bytes(1, 3, 4, {10, 20, 30, 255, 10, 20, 30, 0, 100, 200, 40, 51})).rgb,
+              ElementsAre(10, 20, 30, 0, 0, 0, 20, 40, 8));
+}
+
+// WebPDecodeRGB is what Pillow, browsers and dwebp show of a lossy file.
+TEST_F(ImageFile, GivesThePixelsThatLibwebpDecodesOfALossyWebP) {
+  const std::string webp = webp_bytes(33, 50, 3, made_up(33, 50).rgb, 80);
+  int height = 0, width = 0;
+  std::uint8_t* const decoded =
+      WebPDecodeRGB(reinterpret_cast<const std::uint8_t*>(webp.data()), webp.size(), &width, &height);
+  ASSERT_NE(decoded, nullptr);
+  EXPECT_EQ(read(webp).rgb, std::vector<std::uint8_t>(decoded, decoded + 33 * 50 * 3));
+  WebPFree(decoded);
+  const Picture plain_one = read(webp_bytes(20, 30, 3, plain(20, 30, 200, 100, 50), 90));
+  EXPECT_NEAR(plain_one.rgb[0], 200, 3);
+  EXPECT_NEAR(plain_one.rgb[1], 100, 3);
+  EXPECT_NEAR(plain_one.rgb[2], 50, 3);
+}
+
+TEST_F(ImageFile, LaysALossyWebPWithAlphaOnBlack) {
+  std::vector<std::uint8_t> pixels;
+  for (int i = 0; i < 16 * 16; ++i) {
+    const bool left = i % 16 < 8;
+    pixels.insert(pixels.end(), {200, 100, 50, static_cast<std::uint8_t>(left ? 255 : 0)});
+  }
+  const Picture found = read(webp_bytes(16, 16, 4, pixels, 90));
+  EXPECT_NEAR(found.rgb[0], 200, 6);
+  EXPECT_THAT(std::vector<int>(found.rgb.begin() + 15 * 3, found.rgb.begin() + 16 * 3), ElementsAre(0, 0, 0));
+}
+
+TEST_F(ImageFile, RefusesAnAnimatedWebP) {
+  const std::string frame =
+      riff_chunk("ANIM", std::string(6, '\0')) +
+      riff_chunk("ANMF", std::string(6, '\0') + little_endian(7, 3) + little_endian(7, 3) +
+                             std::string(4, '\0') + webp_bytes(8, 8, 3, plain(8, 8, 1, 2, 3)).substr(12));
+  const std::string path = write(extended_webp(8, 8, 0x02, frame));
+  for (const auto& open : {+[](const std::string& file) { check_image(file); },
+                           +[](const std::string& file) { read_image(file, 8, 8); }})
+    EXPECT_THAT([&] { open(path); },
+                ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("x.img"), HasSubstr("animated"))));
 }
 
 TEST_F(ImageFile, GivesThePixelsOfAJpegUpToItsLosses) {
@@ -198,25 +281,32 @@ TEST_F(ImageFile, GivesALargeJpegSmallerButNotTooSmall) {
 
 TEST_F(ImageFile, RefusesDamagedFilesAndNamesThem) {
   const Picture made = made_up(40, 50);
-  for (const std::string& whole : {png_bytes(40, 50, 3, made.rgb), jpeg_bytes(40, 50, 3, made.rgb)}) {
-    const bool png = whole[1] == 'P';
+  const std::string lossy = webp_bytes(40, 50, 3, made.rgb, 90);
+  for (const auto& [kind, whole] : {std::pair("damaged PNG", png_bytes(40, 50, 3, made.rgb)),
+                                    {"damaged JPEG", jpeg_bytes(40, 50, 3, made.rgb)},
+                                    {"damaged WebP", lossy},
+                                    {"damaged WebP", with_exif_webp(40, 50, lossy, exif(6, true))},
+                                    {"damaged WebP", webp_bytes(40, 50, 3, made.rgb)}}) {
     for (const double share : {0.1, 0.5, 0.99}) {
       const std::string cut =
           whole.substr(0, static_cast<std::size_t>(share * static_cast<double>(whole.size())));
       EXPECT_THAT([&] { read(cut); },
-                  ThrowsMessage<DataLossError>(
-                      AllOf(HasSubstr("x.img"), HasSubstr(png ? "damaged PNG" : "damaged JPEG"))))
+                  ThrowsMessage<DataLossError>(AllOf(HasSubstr("x.img"), HasSubstr(kind))))
           << share;
     }
   }
   std::string changed = png_bytes(40, 50, 3, made.rgb);
   changed[changed.size() / 2] = static_cast<char>(~changed[changed.size() / 2]);
   EXPECT_THROW(read(changed), DataLossError);
+  std::string lossless = webp_bytes(40, 50, 3, made.rgb);
+  lossless[20] = static_cast<char>(~lossless[20]);  // the signature, and its neighbours
+  EXPECT_THROW(read(lossless), DataLossError);
 }
 
 TEST_F(ImageFile, RefusesOtherFormats) {
-  EXPECT_THAT([&] { read("GIF89a"); }, ThrowsMessage<InvalidArgumentError>(
-                                           AllOf(HasSubstr("x.img"), HasSubstr("neither a PNG nor a JPEG"))));
+  EXPECT_THAT([&] { read("GIF89a"); },
+              ThrowsMessage<InvalidArgumentError>(
+                  AllOf(HasSubstr("x.img"), HasSubstr("neither a PNG nor a JPEG nor a WebP"))));
   EXPECT_THROW(read(""), InvalidArgumentError);
   EXPECT_THROW(read_image(folder_ / "none.png", 1, 1), NotFoundError);
 }
@@ -260,6 +350,13 @@ TEST_F(ImageFile, RefusesMorePixelsThanAnyPhotographHasBeforeItTakesMemory) {
   }());
   for (int i = 0; i < 4; ++i) huge[29 + static_cast<std::size_t>(i)] = static_cast<char>(sum >> (24 - 8 * i));
   EXPECT_THAT([&] { read(huge); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("65535 x 65535 pixels")));
+  std::string webp = webp_bytes(1, 1, 3, {1, 2, 3});
+  // Width − 1 and height − 1, 14 bits each, behind the signature of lossless streams.
+  webp.replace(21, 4, little_endian(0x3fffU | 0x3fffU << 14, 4));
+  for (const auto& open : {+[](const std::string& file) { check_image(file); },
+                           +[](const std::string& file) { read_image(file, 8, 8); }})
+    EXPECT_THAT([&] { open(write(webp)); },
+                ThrowsMessage<InvalidArgumentError>(HasSubstr("16384 x 16384 pixels")));
 }
 
 std::vector<int> resized(const Picture& picture, std::int64_t channels, std::int64_t height,

@@ -1,4 +1,4 @@
-// PNG and JPEG files for the tests, written by the libraries themselves.
+// PNG, JPEG and WebP files for the tests, written by the libraries themselves.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 
 #include <jpeglib.h>
 #include <png.h>
+#include <webp/encode.h>
 
 namespace kolo::models {
 
@@ -62,6 +63,31 @@ inline std::string jpeg_bytes(int height, int width, int components, const std::
   jpeg_destroy_compress(&jpeg);
   std::string bytes(reinterpret_cast<char*>(memory), size);
   std::free(memory);
+  return bytes;
+}
+
+/// channels: 3 colour, 4 with alpha; quality: of 100, below 0: lossless, what is transparent, too.
+inline std::string webp_bytes(int height, int width, int channels, const std::vector<std::uint8_t>& pixels,
+                              float quality = -1) {
+  WebPConfig config;
+  WebPPicture picture;
+  WebPMemoryWriter writer;
+  WebPMemoryWriterInit(&writer);
+  if (WebPConfigInit(&config) == 0 || WebPPictureInit(&picture) == 0) std::abort();
+  config.lossless = quality < 0 ? 1 : 0;
+  config.exact = 1;
+  config.quality = quality < 0 ? 75 : quality;
+  picture.use_argb = config.lossless;
+  picture.height = height;
+  picture.width = width;
+  picture.writer = WebPMemoryWrite;
+  picture.custom_ptr = &writer;
+  const auto import = channels == 3 ? WebPPictureImportRGB : WebPPictureImportRGBA;
+  if (import(&picture, pixels.data(), channels * width) == 0 || WebPEncode(&config, &picture) == 0)
+    std::abort();
+  std::string bytes(reinterpret_cast<char*>(writer.mem), writer.size);
+  WebPPictureFree(&picture);
+  WebPMemoryWriterClear(&writer);
   return bytes;
 }
 

@@ -42,8 +42,9 @@ class Data : public testing::Test {
   }
   void write_picture(const std::string& name, std::uint8_t grey, int height = 8, int width = 8) {
     const auto pixels = plain(height, width, grey, grey, grey);
-    write(name,
-          name.ends_with("png") ? png_bytes(height, width, 3, pixels) : jpeg_bytes(height, width, 3, pixels));
+    write(name, name.ends_with("png")    ? png_bytes(height, width, 3, pixels)
+                : name.ends_with("webp") ? webp_bytes(height, width, 3, pixels)
+                                         : jpeg_bytes(height, width, 3, pixels));
   }
   DataRequest request(Shape sample = {3, 4, 4}, DType input = DType::f32, const std::string& below = "") {
     return {.data = below.empty() ? folder_.path() : folder_ / below,
@@ -66,7 +67,7 @@ TEST_F(Data, OfWholeNumbersFarBeyondTheSamplesAreNoClasses) {
 }
 
 TEST_F(Data, ArePhotographsWhereAFolderForEachClassHoldsThem) {
-  write_picture("train/dogs/1.jpg", 40);
+  write_picture("train/dogs/1.webp", 40);
   write_picture("train/cats/b.png", 80, 20, 30);
   write_picture("train/cats/a.JPEG", 120, 9, 8);
   write("train/cats/notes.txt", "no picture");
@@ -91,11 +92,11 @@ TEST_F(Data, ArePhotographsWhereAFolderForEachClassHoldsThem) {
 TEST_F(Data, ArePhotographsInFoldersBelowTheirClassToo) {
   write_picture("train/n01/images/1.JPEG", 40);
   write_picture("train/n02/images/1.JPEG", 80);
-  write("train/n02/images/2.webp", "");
+  write("train/n02/images/2.heic", "");
   std::filesystem::create_symlink("/nowhere/3.jpg", folder_ / "train/n01/3.jpg");
   const auto samples = load_data(request(), Split::train);
   EXPECT_EQ(samples->size(), 2);
-  EXPECT_EQ(samples->kind().note, "left out: 1 .webp, 1 broken links");
+  EXPECT_EQ(samples->kind().note, "left out: 1 .heic, 1 broken links");
 }
 
 TEST_F(Data, AreRefusedWhereThereIsOneClassAlone) {
@@ -163,7 +164,12 @@ TEST_F(Data, TakeEachUsualNameOfATestPart) {
 }
 
 TEST_F(Data, ArePicturesWhoseClassesATableTells) {
-  for (int i = 0; i < 20; ++i) write_picture("p" + std::to_string(i) + ".png", static_cast<std::uint8_t>(i));
+  for (int i = 0; i < 20; ++i)
+    write_picture("p" + std::to_string(i) +
+                      (i == 5   ? ".webp"
+                       : i == 7 ? ".PNG"
+                                : ".png"),
+                  static_cast<std::uint8_t>(i));
   write_picture("more.jpg", 1);
   std::string table = "id,where,breed\n";
   for (int i = 0; i < 20; ++i)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """kolo-train --predict and --prompt: what a trained folder says of new files."""
+import base64
 import csv
 import json
 import random
@@ -13,6 +14,8 @@ from data_test import npy, png
 from programs import DEADLINE_S, SOURCE, ProgramTest, command, environment, kolorun, run
 
 CLASSES = ("left", "none", "right")
+# 28 x 28 pixels, grey 200 in the left half and 20 in the right one, as libwebp 1.2.4 writes them without losses.
+LEFT_WEBP = "UklGRioAAABXRUJQVlA4TB4AAAAvG8AGAA9wCtpT0J6Cdv4DD0ICwjP/V1mgR/Q/El4="
 
 
 def light(kind, numbers, side=28):
@@ -79,10 +82,13 @@ class Pictures(Predict):
 
     def test_a_folder_is_sorted_and_says_what_it_leaves_out(self):
         (self.new / "a.heic").write_bytes(b"x")
+        (self.new / "a.webp").write_bytes(base64.b64decode(LEFT_WEBP))
         self.picture(self.new / "below" / "0.png", "left")
         result = self.ask("--predict", self.new, "--json")
-        names = [row["name"] for row in self.rows(result)]
-        self.assertEqual(names, [*sorted(map(str, self.files)), str(self.new / "below" / "0.png")])
+        rows = self.rows(result)
+        self.assertEqual([row["name"] for row in rows],
+                         [*sorted(map(str, [*self.files, self.new / "a.webp"])), str(self.new / "below" / "0.png")])
+        self.assertEqual(rows[1]["class"], "left", "the WebP")
         self.assertIn("left out: 1 .heic", result.err)
 
     def test_the_largest_shares_add_up(self):
