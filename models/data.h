@@ -139,6 +139,19 @@ bool is_image_name(const std::filesystem::path& path);
 /// damaged or truncated file, of which no part is taken; what InputFile throws.
 Picture read_image(const std::filesystem::path& path, std::int64_t height, std::int64_t width);
 
+/// A part of a picture, in its pixels; it may begin and end within one.
+struct PictureBox {
+  double top = 0, left = 0, height = 0, width = 0;
+};
+struct PicturePart {
+  Picture picture;
+  PictureBox box;  // in the pixels of `picture`
+};
+/// read_image for a part. choose: is called once with the height and width of the picture as it is to be
+/// seen, and returns the part. A JPEG may come smaller as long as the part is at least height × width.
+PicturePart read_image_part(const std::filesystem::path& path, std::int64_t height, std::int64_t width,
+                            const std::function<PictureBox(std::int64_t height, std::int64_t width)>& choose);
+
 /// Throws what read_image would throw, as far as the file's header tells: it reads and decodes no more.
 void check_image(const std::filesystem::path& path);
 
@@ -201,6 +214,10 @@ Dataset load_mnist(const std::filesystem::path& folder, Split split);
 /// split is asked for and its files are absent. Throws what those throw.
 std::optional<Dataset> load_digits(const std::optional<std::string>& data, Split split);
 
+/// The same of a part: pixels outside of it count for nothing, as in torchvision's resized_crop.
+void resize_part(const Picture& picture, const PictureBox& box, std::int64_t channels, std::int64_t height,
+                 std::int64_t width, std::uint8_t* pixels);
+
 }  // namespace kolo::models
 
 namespace kolo::models::detail {
@@ -259,7 +276,8 @@ std::vector<std::filesystem::path> images_below(const std::filesystem::path& fol
 ImageFolder list_image_folder(const std::filesystem::path& folder, Split split);
 
 /// Its images, decoded when they are asked for and brought to [C,H,W] (resize_and_crop, read_image, whose
-/// errors end the reading), C 1 or 3; each worth several threads. Throws InvalidArgumentError for another C.
+/// errors end the reading), C 1 or 3; each worth several threads. Throws InvalidArgumentError for another C,
+/// and for an augmentation out of range.
 std::shared_ptr<const SampleSet> folder_samples(ImageFolder folder, const Shape& shape,
                                                 const Augmentation& augmentation = {});
 
@@ -426,7 +444,7 @@ struct DataRequest {
   std::optional<LabelKind> label_kind = {};   // what labels are taken for; none: as they are found
   std::uint64_t seed = 1;  // by which the samples of one table are shared out to training and testing
   bool whole = false;      // other data than the training's, without a test part: all of it is for testing
-  bool augment = false;    // training images: shifted by up to 4 pixels, in colour mirrored as well
+  Augmentation augmentation = {};  // of training images
 };
 
 /// nullptr: not asked for, or not there.

@@ -7,6 +7,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/input_file.h>
 #include <kolo/core/base/json_text.h>
+#include <kolo/models/samples.h>
 #include <kolo/models/folder_config_internal.h>
 
 namespace kolo::models {
@@ -27,6 +28,10 @@ FolderConfig parse_folder_config(const std::string& folder, const std::string& t
     FolderConfig config;
     config.folder = folder;
     config.switches = json.at("switches").get<std::map<std::string, std::string>>();
+    // Of an earlier version, whose --augment took no list.
+    if (const auto augment = config.switches.find("augment");
+        augment != config.switches.end() && augment->second.empty())
+      augment->second = kUsualAugmentation;
     for (const auto& [name, value] : json.at("model").items())
       if (name != "name") config.sizes[name] = value.get<std::int64_t>();
     config.model = json.at("model").at("name").get<std::string>();

@@ -17,6 +17,8 @@ namespace kolo::models {
 namespace {
 
 using detail::ImagePart;
+using detail::LeastSides;
+using detail::Sides;
 
 constexpr std::uint64_t kMostImageBytes = std::uint64_t{1} << 29;
 constexpr std::uint64_t kUsualHeaderBytes = std::uint64_t{1} << 16;
@@ -28,16 +30,16 @@ struct Resampling {
   std::int64_t taps = 0;
 };
 
-// From the old pixels [begin, begin + size) of `length`, of which neighbours beyond that range count, too.
-Resampling resampling(double begin, double size, std::int64_t length, std::int64_t count) {
+// From the old pixels [begin, begin + size), whose neighbours count, too, as far as they are in [low, high).
+Resampling resampling(double begin, double size, std::int64_t low, std::int64_t high, std::int64_t count) {
   const double scale = size / static_cast<double>(count), reach = std::max(scale, 1.0);
   Resampling made;
-  made.taps = std::min(length, 2 * static_cast<std::int64_t>(std::ceil(reach)) + 1);
+  made.taps = std::min(high - low, 2 * static_cast<std::int64_t>(std::ceil(reach)) + 1);
   made.weights.assign(static_cast<std::size_t>(count * made.taps), 0);
   for (std::int64_t i = 0; i < count; ++i) {
     const double centre = begin + (static_cast<double>(i) + 0.5) * scale;
     const auto first = static_cast<std::int64_t>(std::floor(centre - reach + 0.5));
-    const std::int64_t from = std::clamp<std::int64_t>(first, 0, length - made.taps);
+    const std::int64_t from = std::clamp(first, low, high - made.taps);
     float* const weights = made.weights.data() + i * made.taps;
     double sum = 0;
     for (std::int64_t k = 0; k < made.taps; ++k) {
@@ -51,17 +53,56 @@ Resampling resampling(double begin, double size, std::int64_t length, std::int64
   return made;
 }
 
-Picture decoded(const std::string& bytes, const std::string& name, std::int64_t height, std::int64_t width,
-                ImagePart part) {
+Picture decoded(const std::string& bytes, const std::string& name, const LeastSides& least, ImagePart part) {
   if (bytes.starts_with("\x89PNG\r\n\x1a\n")) return detail::decode_png(bytes, name, part);
-  if (bytes.starts_with("\xff\xd8\xff")) return detail::decode_jpeg(bytes, name, height, width, part);
+  if (bytes.starts_with("\xff\xd8\xff")) return detail::decode_jpeg(bytes, name, least, part);
   if (bytes.starts_with("RIFF") && std::string_view(bytes).substr(8).starts_with("WEBP"))
     return detail::decode_webp(bytes, name, part);
   throw InvalidArgumentError("{}: neither a PNG nor a JPEG nor a WebP", name);
 }
 
 std::uint8_t rounded(float value) {
-  return static_cast<std::uint8_t>(std::lround(std::clamp(value, 0.0F, 255.0F)));
+  return static_cast<std::uint8_t>(std::clamp(value, 0.0F, 255.0F) + 0.5F);
+}
+
+void resample(const Picture& picture, const Resampling& across, const Resampling& down, std::int64_t channels,
+              std::int64_t height, std::int64_t width, std::uint8_t* pixels) {
+  // First along the rows, of which only those are needed that a new one is made of. Four numbers a pixel fill
+  // a vector register.
+  const std::int64_t top = down.first.front(), below = down.first.back() + down.taps;
+  const std::int64_t left = across.first.front(), right = across.first.back() + across.taps;
+  std::vector<float> narrow(static_cast<std::size_t>((below - top) * width * 3)),
+      old_row(static_cast<std::size_t>(4 * (right - left)));
+  float* to = narrow.data();
+  for (std::int64_t y = top; y < below; ++y) {
+    const std::uint8_t* old = picture.rgb.data() + 3 * (y * picture.width + left);
+    for (std::size_t i = 0; i < old_row.size(); i += 4, old += 3)
+      for (std::size_t c = 0; c < 3; ++c) old_row[i + c] = old[c];
+    const float* weight = across.weights.data();
+    for (std::int64_t x = 0; x < width; ++x) {
+      const float* from = old_row.data() + 4 * (across.first[static_cast<std::size_t>(x)] - left);
+      float rgb[4] = {};
+      for (std::int64_t k = 0; k < across.taps; ++k, from += 4, ++weight)
+        for (int c = 0; c < 4; ++c) rgb[c] += *weight * from[c];
+      to = std::copy_n(rgb, 3, to);
+    }
+  }
+  // Then down them, a whole row at a time.
+  std::vector<float> row(static_cast<std::size_t>(3 * width));
+  for (std::int64_t y = 0; y < height; ++y) {
+    std::fill(row.begin(), row.end(), 0.0F);
+    const float* from = narrow.data() + 3 * (down.first[static_cast<std::size_t>(y)] - top) * width;
+    for (std::int64_t k = 0; k < down.taps; ++k, from += 3 * width) {
+      const float weight = down.weights[static_cast<std::size_t>(y * down.taps + k)];
+      for (std::size_t i = 0; i < row.size(); ++i) row[i] += weight * from[i];
+    }
+    const float* rgb = row.data();
+    for (std::int64_t at = y * width; at < (y + 1) * width; ++at, rgb += 3) {
+      if (channels == 1) pixels[at] = rounded(0.299F * rgb[0] + 0.587F * rgb[1] + 0.114F * rgb[2]);
+      else
+        for (int c = 0; c < 3; ++c) pixels[c * height * width + at] = rounded(rgb[c]);
+    }
+  }
 }
 
 }  // namespace
@@ -78,7 +119,33 @@ bool is_image_name(const std::filesystem::path& path) {
 
 Picture read_image(const std::filesystem::path& path, std::int64_t height, std::int64_t width) {
   const std::string name = path.string();
-  return decoded(InputFile(name).read_all(kMostImageBytes), name, height, width, ImagePart::all);
+  const auto least = [&](const Sides&) { return Sides(height, width); };
+  return decoded(InputFile(name).read_all(kMostImageBytes), name, least, ImagePart::all);
+}
+
+PicturePart read_image_part(const std::filesystem::path& path, std::int64_t height, std::int64_t width,
+                            const std::function<PictureBox(std::int64_t, std::int64_t)>& choose) {
+  const std::string name = path.string();
+  PicturePart part;
+  Sides whole;
+  const auto least = [&](const Sides& sides) {
+    whole = sides;
+    part.box = choose(sides.first, sides.second);
+    const auto enlarged = [](std::int64_t wanted, std::int64_t side, double of_box) {
+      return static_cast<std::int64_t>(
+          std::ceil(static_cast<double>(wanted) * static_cast<double>(side) / of_box));
+    };
+    return Sides(enlarged(height, sides.first, part.box.height),
+                 enlarged(width, sides.second, part.box.width));
+  };
+  part.picture = decoded(InputFile(name).read_all(kMostImageBytes), name, least, ImagePart::all);
+  if (whole.first == 0)
+    least({part.picture.height, part.picture.width});  // of a decoder that makes none smaller
+  const double down = static_cast<double>(part.picture.height) / static_cast<double>(whole.first),
+               right = static_cast<double>(part.picture.width) / static_cast<double>(whole.second);
+  part.box.top *= down, part.box.height *= down;
+  part.box.left *= right, part.box.width *= right;
+  return part;
 }
 
 void check_image(const std::filesystem::path& path) {
@@ -87,10 +154,10 @@ void check_image(const std::filesystem::path& path) {
   std::string beginning(std::min<std::uint64_t>(file.bytes(), kUsualHeaderBytes), '\0');
   file.read(0, beginning.data(), beginning.size());
   try {
-    decoded(beginning, name, 1, 1, ImagePart::header);
+    decoded(beginning, name, {}, ImagePart::header);
   } catch (const DataLossError&) {
     if (beginning.size() == file.bytes()) throw;
-    decoded(file.read_all(kMostImageBytes), name, 1, 1, ImagePart::header);  // it may be longer than others
+    decoded(file.read_all(kMostImageBytes), name, {}, ImagePart::header);  // it may be longer than others
   }
 }
 
@@ -99,32 +166,19 @@ void resize_and_crop(const Picture& picture, std::int64_t channels, std::int64_t
   const auto h = static_cast<double>(picture.height), w = static_cast<double>(picture.width);
   const double shrink = std::min(h / static_cast<double>(height), w / static_cast<double>(width));
   const double rows = shrink * static_cast<double>(height), cols = shrink * static_cast<double>(width);
-  const Resampling across = resampling((w - cols) / 2, cols, picture.width, width),
-                   down = resampling((h - rows) / 2, rows, picture.height, height);
-  // First along the rows, of which only those are needed that a new one is made of.
-  const std::int64_t top = down.first.front(), below = down.first.back() + down.taps;
-  std::vector<float> narrow(static_cast<std::size_t>((below - top) * width * 3));
-  for (std::int64_t y = top; y < below; ++y)
-    for (std::int64_t x = 0; x < width; ++x) {
-      const std::uint8_t* from =
-          picture.rgb.data() + 3 * (y * picture.width + across.first[static_cast<std::size_t>(x)]);
-      float* const to = narrow.data() + 3 * ((y - top) * width + x);
-      for (std::int64_t k = 0; k < across.taps; ++k, from += 3)
-        for (int c = 0; c < 3; ++c)
-          to[c] += across.weights[static_cast<std::size_t>(x * across.taps + k)] * from[c];
-    }
-  for (std::int64_t y = 0; y < height; ++y)
-    for (std::int64_t x = 0; x < width; ++x) {
-      float rgb[3] = {};
-      const float* from = narrow.data() + 3 * ((down.first[static_cast<std::size_t>(y)] - top) * width + x);
-      for (std::int64_t k = 0; k < down.taps; ++k, from += 3 * width)
-        for (int c = 0; c < 3; ++c)
-          rgb[c] += down.weights[static_cast<std::size_t>(y * down.taps + k)] * from[c];
-      const std::int64_t at = y * width + x;
-      if (channels == 1) pixels[at] = rounded(0.299F * rgb[0] + 0.587F * rgb[1] + 0.114F * rgb[2]);
-      else
-        for (int c = 0; c < 3; ++c) pixels[c * height * width + at] = rounded(rgb[c]);
-    }
+  resample(picture, resampling((w - cols) / 2, cols, 0, picture.width, width),
+           resampling((h - rows) / 2, rows, 0, picture.height, height), channels, height, width, pixels);
+}
+
+void resize_part(const Picture& picture, const PictureBox& box, std::int64_t channels, std::int64_t height,
+                 std::int64_t width, std::uint8_t* pixels) {
+  const auto of_box = [](double begin, double size, std::int64_t length, std::int64_t count) {
+    const auto low = static_cast<std::int64_t>(std::floor(begin)),
+               high = std::min(length, static_cast<std::int64_t>(std::ceil(begin + size)));
+    return resampling(begin, size, low, high, count);
+  };
+  resample(picture, of_box(box.left, box.width, picture.width, width),
+           of_box(box.top, box.height, picture.height, height), channels, height, width, pixels);
 }
 
 }  // namespace kolo::models

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <kolo/models/data.h>
@@ -25,13 +27,19 @@ int exif_orientation(std::string_view tiff);
 /// The picture as it is to be seen.
 Picture upright(Picture picture, int orientation);
 
+/// Height and width.
+using Sides = std::pair<std::int64_t, std::int64_t>;
+/// Of a picture, as it is to be seen → those that it must have at least where it comes smaller.
+using LeastSides = std::function<Sides(const Sides& whole)>;
+
 /// What of a file is decoded: its header alone gives a picture without pixels.
 enum class ImagePart { header, all };
 
 /// bytes: of the whole file, or its beginning for a header. Errors as read_image has them.
 Picture decode_png(const std::string& bytes, const std::string& path, ImagePart part);
-Picture decode_jpeg(const std::string& bytes, const std::string& path, std::int64_t height,
-                    std::int64_t width, ImagePart part);
+/// least: is called once unless the header alone is decoded.
+Picture decode_jpeg(const std::string& bytes, const std::string& path, const LeastSides& least,
+                    ImagePart part);
 Picture decode_webp(const std::string& bytes, const std::string& path, ImagePart part);
 
 }  // namespace kolo::models::detail

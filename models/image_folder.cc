@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/models/augmentation_internal.h>
 #include <kolo/models/paths.h>
 #include <kolo/models/samples.h>
 
@@ -116,10 +117,18 @@ class FolderSamples final : public FileSamples {
             std::int64_t place) const override {
     const Shape& shape = kind().shape;
     const auto i = static_cast<std::size_t>(index);
-    const Picture picture = read_image(folder_.files[i], shape.dim(1), shape.dim(2));
+    const std::int64_t channels = shape.dim(0), height = shape.dim(1), width = shape.dim(2);
     std::vector<std::uint8_t> pixels(static_cast<std::size_t>(shape.elements()));
-    resize_and_crop(picture, shape.dim(0), shape.dim(1), shape.dim(2), pixels.data());
-    detail::write_image(pixels.data(), shape, augmentation_, random,
+    if (random != nullptr && augmentation_.least_area > 0) {
+      const PicturePart part = read_image_part(
+          folder_.files[i], height, width, [&](std::int64_t whole_height, std::int64_t whole_width) {
+            return detail::draw_crop(augmentation_.least_area, whole_height, whole_width, *random);
+          });
+      resize_part(part.picture, part.box, channels, height, width, pixels.data());
+    } else {
+      resize_and_crop(read_image(folder_.files[i], height, width), channels, height, width, pixels.data());
+    }
+    detail::write_image(pixels.data(), shape, detail::draw_change(augmentation_, channels, random),
                         batch.samples.data<float>() + place * shape.elements());
     if (!folder_.several) batch.labels.data<std::int32_t>()[place] = folder_.labels[i];
     else mark(batch.labels.data<float>() + place * kind().classes, (*folder_.several)[i]);
@@ -184,6 +193,7 @@ std::shared_ptr<const SampleSet> folder_samples(ImageFolder folder, const Shape&
                                                 const Augmentation& augmentation) {
   if (shape.rank() != 3 || (shape.dim(0) != 1 && shape.dim(0) != 3) || shape.dim(1) < 1 || shape.dim(2) < 1)
     throw InvalidArgumentError("{}: images become [1,H,W] or [3,H,W]; {} was asked for", folder.name, shape);
+  detail::check_augmentation(augmentation, shape.dim(0));
   return std::make_shared<FolderSamples>(std::move(folder), shape, augmentation);
 }
 

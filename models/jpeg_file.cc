@@ -114,8 +114,8 @@ int orientation_of(const jpeg_decompress_struct& jpeg) {
 
 }  // namespace
 
-Picture decode_jpeg(const std::string& bytes, const std::string& path, std::int64_t height,
-                    std::int64_t width, ImagePart part) {
+Picture decode_jpeg(const std::string& bytes, const std::string& path, const LeastSides& least,
+                    ImagePart part) {
   JpegDecoder decoder;
   decoder.jpeg.client_data = &decoder;
   decoder.errors.error_exit = leave;
@@ -128,7 +128,11 @@ Picture decode_jpeg(const std::string& bytes, const std::string& path, std::int6
   const bool four = jpeg.jpeg_color_space == JCS_CMYK || jpeg.jpeg_color_space == JCS_YCCK;
   jpeg.out_color_space = four ? JCS_CMYK : JCS_RGB;
   const int orientation = orientation_of(jpeg);
-  if (orientation >= 5) std::swap(height, width);
+  const bool turned = orientation >= 5;
+  Sides whole(jpeg.image_height, jpeg.image_width);
+  if (turned) std::swap(whole.first, whole.second);
+  auto [height, width] = least(whole);
+  if (turned) std::swap(height, width);
   // Of a large picture the transform itself gives a smaller one: 1/2, 1/4 or 1/8 of its sides.
   for (jpeg.scale_denom = 1; jpeg.scale_denom < 8; jpeg.scale_denom *= 2)
     if (jpeg.image_height / (2 * jpeg.scale_denom) < height ||

@@ -23,7 +23,6 @@ using detail::last_name;
 using detail::Wanted;
 using Found = std::shared_ptr<const SampleSet>;
 
-constexpr std::int64_t kMostShift = 4;  // pixels, as is usual on CIFAR-10 (He et al., arXiv:1512.03385, 4.2)
 constexpr double kTrainingText = 0.9;   // share of a text; the rest is for testing
 constexpr std::size_t kMostNamed = 12;  // classes, in the description of samples
 
@@ -43,16 +42,6 @@ Found text_of_file(const fs::path& path, const DataRequest& request, Split split
                        .end = training ? kTrainingText : 1});
 }
 
-// Grey images may be of signs, and a mirrored digit is none.
-Augmentation augmentation_of(const DataRequest& request, std::int64_t channels) {
-  return {.most_shift = request.augment ? kMostShift : 0, .mirrored = request.augment && channels > 1};
-}
-
-Found images(Dataset dataset, const DataRequest& request) {
-  const Augmentation augmentation = augmentation_of(request, dataset.channels());
-  return image_samples(std::move(dataset), augmentation);
-}
-
 Found pictures(ImageFolder folder, const DataRequest& request) {
   if (request.sample.rank() != 3)
     throw InvalidArgumentError("--data {}: photographs, and the model takes {} and not images", *request.data,
@@ -61,7 +50,7 @@ Found pictures(ImageFolder folder, const DataRequest& request) {
     throw InvalidArgumentError(
         "{}: one class, \"{}\"; there must be at least two, each with pictures of its own", *request.data,
         folder.classes.front());
-  return folder_samples(std::move(folder), request.sample, augmentation_of(request, request.sample.dim(0)));
+  return folder_samples(std::move(folder), request.sample, request.augmentation);
 }
 
 // Labels become places in `names`.
@@ -157,12 +146,12 @@ DataSplits named_pictures(const fs::path& folder, const DataRequest& request, Wa
 
 Found cifar10(const fs::path& folder, const DataRequest& request, Split split) {
   if (split == Split::test && !has_cifar10_test(folder)) return nullptr;
-  return images(load_cifar10(folder, split), request);
+  return image_samples(load_cifar10(folder, split), request.augmentation);
 }
 
 Found digits(const DataRequest& request, Split split) {
   const auto found = load_digits(request.data, split);
-  return found ? images(*found, request) : nullptr;
+  return found ? image_samples(*found, request.augmentation) : nullptr;
 }
 
 // Each split for itself. The test split is read as the training's is.

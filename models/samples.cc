@@ -5,6 +5,8 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/models/augmentation_internal.h>
+#include <kolo/models/data.h>
 #include <kolo/models/samples_internal.h>
 
 namespace kolo::models {
@@ -12,25 +14,13 @@ namespace {
 
 constexpr std::int64_t kMostClasses = 1'000'000;
 
-float scaled(std::uint8_t pixel) { return static_cast<float>(pixel) / 255.0F; }
-
-// How one image is changed.
-struct Change {
-  std::int64_t down = 0, right = 0;
-  bool mirrored = false;
-};
-
-Change draw_change(const Augmentation& augmentation, CounterRandom& random) {
-  const auto shift = [&] {
-    return static_cast<std::int64_t>(
-               random.below(static_cast<std::uint64_t>(2 * augmentation.most_shift + 1))) -
-           augmentation.most_shift;
-  };
-  Change change;
-  change.down = shift();
-  change.right = shift();
-  change.mirrored = augmentation.mirrored && random.below(2) == 1;
-  return change;
+// Of [C,H,W]; the one channel of grey becomes all three.
+Picture as_picture(const std::uint8_t* pixels, const Shape& shape) {
+  Picture picture{.height = shape.dim(1), .width = shape.dim(2), .rgb = {}};
+  const std::int64_t plane = picture.height * picture.width, step = shape.dim(0) == 1 ? 0 : plane;
+  for (std::int64_t i = 0; i < plane; ++i)
+    for (std::int64_t c = 0; c < 3; ++c) picture.rgb.push_back(pixels[c * step + i]);
+  return picture;
 }
 
 template <typename T>
@@ -63,9 +53,20 @@ class ImageSamples final : public SampleSet {
   }
   void read(std::int64_t index, CounterRandom* random, const Batch& batch,
             std::int64_t place) const override {
+    const Shape& shape = kind().shape;
     const std::int64_t count = dataset_.pixels();
-    detail::write_image(dataset_.images.data<std::uint8_t>() + index * count, kind().shape, augmentation_,
-                        random, batch.samples.data<float>() + place * count);
+    const std::uint8_t* pixels = dataset_.images.data<std::uint8_t>() + index * count;
+    std::vector<std::uint8_t> part;
+    if (random != nullptr && augmentation_.least_area > 0) {
+      const Picture picture = as_picture(pixels, shape);
+      const PictureBox box =
+          detail::draw_crop(augmentation_.least_area, picture.height, picture.width, *random);
+      part.resize(static_cast<std::size_t>(count));
+      resize_part(picture, box, shape.dim(0), shape.dim(1), shape.dim(2), part.data());
+      pixels = part.data();
+    }
+    detail::write_image(pixels, shape, detail::draw_change(augmentation_, shape.dim(0), random),
+                        batch.samples.data<float>() + place * count);
     batch.labels.data<std::int32_t>()[place] = dataset_.labels.data<std::uint8_t>()[index];
   }
 
@@ -91,7 +92,7 @@ class ArraySamples final : public SampleSet {
     if (x_.dtype() == DType::f32) std::copy_n(x_.data<float>() + index * count, count, to);
     else
       std::transform(x_.data<std::uint8_t>() + index * count, x_.data<std::uint8_t>() + (index + 1) * count,
-                     to, scaled);
+                     to, detail::scaled);
     if (kind().label_kind != LabelKind::one_class)
       std::copy_n(y_.data<float>() + index * kind().classes, kind().classes,
                   batch.labels.data<float>() + place * kind().classes);
@@ -156,9 +157,7 @@ Shape labels_shape(const SampleKind& kind, std::int64_t samples) {
 }
 
 std::shared_ptr<const SampleSet> image_samples(Dataset dataset, const Augmentation& augmentation) {
-  if (augmentation.most_shift < 0)
-    throw InvalidArgumentError("images shifted by at most {} pixels; it must be at least 0",
-                               augmentation.most_shift);
+  detail::check_augmentation(augmentation, dataset.channels());
   return std::make_shared<ImageSamples>(std::move(dataset), augmentation);
 }
 
@@ -228,26 +227,6 @@ std::shared_ptr<const SampleSet> array_samples_of(SampleKind kind, Tensor x, Ten
   if (kind.classes == 0) kind.classes = *std::max_element(labels.begin(), labels.end()) + 1;
   kind.shape = Shape(std::vector<std::int64_t>(x.shape().dims().begin() + 1, x.shape().dims().end()));
   return std::make_shared<ArraySamples>(std::move(kind), std::move(x), std::move(y));
-}
-
-// First moved, then mirrored.
-void write_image(const std::uint8_t* pixels, const Shape& shape, const Augmentation& augmentation,
-                 CounterRandom* random, float* image) {
-  if (random == nullptr || (augmentation.most_shift == 0 && !augmentation.mirrored)) {
-    std::transform(pixels, pixels + shape.elements(), image, scaled);
-    return;
-  }
-  const Change change = draw_change(augmentation, *random);
-  const std::int64_t height = shape.dim(1), width = shape.dim(2);
-  for (std::int64_t c = 0; c < shape.dim(0); ++c, pixels += height * width)
-    for (std::int64_t y = 0; y < height; ++y) {
-      const std::int64_t row = y - change.down;
-      for (std::int64_t x = 0; x < width; ++x) {
-        const std::int64_t col = (change.mirrored ? width - 1 - x : x) - change.right;
-        const bool inside = row >= 0 && row < height && col >= 0 && col < width;
-        *image++ = inside ? scaled(pixels[row * width + col]) : 0.0F;
-      }
-    }
 }
 
 }  // namespace kolo::models::detail

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -156,13 +157,32 @@ class SampleSet {
   SampleKind kind_;
 };
 
-/// Random changes of training images.
+// Random changes of training images, as kolo-train's --augment names them.
+
+/// Random changes of training images, made in this order. Those of an image follow from seed, epoch and image
+/// alone. Names, ranges and formulas are those of torchvision 0.14's transforms of tensors. A value.
 struct Augmentation {
+  double least_area = 0;        // RandomResizedCrop: a part of the picture, brought to the sample's size, of
+                                // this share of the area at least, sides 3:4 to 4:3; 0: none
+  double most_degrees = 0;      // RandomRotation to the left and right, bilinear; what comes in is 0
   std::int64_t most_shift = 0;  // pixels up, down, left and right; what comes in is 0
-  bool mirrored = false;        // left and right change places in half of the images
+  bool mirrored = false;        // left and right change places in half of the images,
+  bool grey_mirrored = true;    // in those of one channel, too: they may be of signs
+  double brightness = 0, contrast = 0, saturation = 0;  // ColorJitter, in random order: factors from 1 − X,
+                                                        // or 0, to 1 + X
 };
 
-/// The images of a data set, [C,H,W]. Throws InvalidArgumentError for a shift below 0.
+/// Of what stands for a part of it where --augment names none.
+inline constexpr char kUsualAugmentation[] = "usual";
+
+/// Of items with commas between: "usual" (shift, and flip of images in colour), "crop[:AREA]" (0.08),
+/// "rotate[:DEGREES]" (15), "shift[:PIXELS]" (4), "flip", "brightness[:X]", "contrast[:X]", "saturation[:X]"
+/// (0.2), or "color[:X]" for the last three. Throws InvalidArgumentError that names the item which is none,
+/// or whose number is out of range: AREA above 0 to 1, DEGREES 0 to 180, PIXELS 0 to 1024, X 0 to 10.
+Augmentation augmentation_from(std::string_view text);
+
+/// The images of a data set, [C,H,W]. Throws InvalidArgumentError for an augmentation out of range, and for
+/// crops of images that have neither 1 nor 3 channels.
 std::shared_ptr<const SampleSet> image_samples(Dataset dataset, const Augmentation& augmentation = {});
 
 /// Arrays in memory: x [N,…], f32 or u8 (then ÷ 255), and y i32 [N], each 0 … classes − 1; classes 0: the
@@ -181,18 +201,6 @@ struct SampleStatistics {
 SampleStatistics statistics_of(const SampleSet& samples, std::int64_t most = 10000);
 /// The same of each number that is to be found.
 SampleStatistics label_statistics_of(const SampleSet& samples, std::int64_t most = 10000);
-
-}  // namespace kolo::models
-
-namespace kolo::models::detail {
-
-/// Pixels u8 [C,H,W], moved and mirrored as drawn from `random` (nullptr: as they are), ÷ 255.
-void write_image(const std::uint8_t* pixels, const Shape& shape, const Augmentation& augmentation,
-                 CounterRandom* random, float* image);
-
-}  // namespace kolo::models::detail
-
-namespace kolo::models {
 
 // Samples that are decoded from files, each from its own.
 

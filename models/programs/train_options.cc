@@ -18,6 +18,7 @@
 #include <kolo/models/programs/kept_switches.h>
 #include <kolo/models/programs/losses.h>
 #include <kolo/models/programs/train_switches.h>
+#include <kolo/models/samples.h>
 #include <kolo/models/zoo.h>
 #include <kolo/optimizer/registry.h>
 
@@ -65,6 +66,15 @@ MissingCells missing_from(const std::string& text) {
 std::string loss_from(const std::string& text) {
   if (find_loss(text) != nullptr) return text;
   throw UsageError(fmt::format("--loss \"{}\" is not valid; it must be {}", text, loss_names()));
+}
+
+std::string augment_from(const std::string& text) {
+  try {
+    augmentation_from(text);
+  } catch (const InvalidArgumentError& error) {
+    throw UsageError(fmt::format("--augment {}", error.what()));
+  }
+  return text;
 }
 
 // Empty where the option is not given.
@@ -148,7 +158,7 @@ TrainOptions read_values(const po::variables_map& values) {
   if (const auto text = given(values, "missing")) options.missing = missing_from(*text);
   if (const auto text = given(values, "loss")) options.loss = loss_from(*text);
   options.skip_damaged = values["skip-damaged"].as<bool>();
-  options.augment = values["augment"].as<bool>();
+  if (const auto text = given(values, "augment")) options.augment = augment_from(*text);
   options.normalize = values["normalize"].as<bool>();
   if (const auto text = given(values, "optimizer")) options.optimizer = *text;
   options.learning_rate = positive(values, "learning-rate");

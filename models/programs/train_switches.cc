@@ -6,6 +6,7 @@
 #include <kolo/models/models.h>
 #include <kolo/models/programs/best_value.h>
 #include <kolo/models/programs/losses.h>
+#include <kolo/models/samples.h>
 #include <kolo/optimizer/registry.h>
 
 namespace kolo::models {
@@ -62,8 +63,11 @@ po::options_description described_options() {
                     "decode all pictures before step 1, and leave out and count those that are damaged "
                     "(default: check their "
                     "headers, and end at a damaged one)")(
-      "augment", po::bool_switch(),
-      "shift training images by up to 4 pixels at random, and mirror half of those in colour")(
+      "augment", text()->implicit_value(kUsualAugmentation)->value_name("LIST"),
+      "change training images at random, by a list with commas between: usual (shift, and flip in colour), "
+      "crop[:AREA] (RandomResizedCrop, 0.08), rotate[:DEGREES] (15), shift[:PIXELS] (4), flip, color[:X] "
+      "(0.2) or "
+      "brightness, contrast and saturation")(
       "normalize", po::bool_switch(),
       "subtract from each channel (each column of a table) its mean and divide by its deviation, as found in "
       "the training samples, and the same of numbers to find; kept in checkpoints")(

@@ -64,7 +64,8 @@ Json model_of(const TrainOptions& options) {
 
 // What config.json and a run's log both say, the data apart.
 Json how_trained(const TrainOptions& options, std::int64_t global_batch) {
-  return {{"preprocessing", {{"normalize", options.normalize}, {"augment", options.augment}}},
+  const Json augment = options.augment.empty() ? Json(false) : Json(options.augment);
+  return {{"preprocessing", {{"normalize", options.normalize}, {"augment", augment}}},
           {"precision", precision_name(options.precision)},
           {"optimizer", options.optimizer},
           {"learning_rate", *options.learning_rate},

@@ -28,8 +28,8 @@ constexpr std::int64_t kMostRead = 10000, kMostDecoded = 1000;  // samples that 
 
 DataRequest request_of(const TrainOptions& options) {
   const Model& model = find_model(options.model);
-  DataRequest request{
-      .data = options.data, .sample = model.sample, .input = model.input, .augment = options.augment};
+  DataRequest request{.data = options.data, .sample = model.sample, .input = model.input};
+  if (!options.augment.empty()) request.augmentation = augmentation_from(options.augment);
   request.table = {.target = options.target, .ignore = options.ignore, .missing = options.missing};
   if (!options.loss.empty()) request.label_kind = find_loss(options.loss)->of;
   request.seed = static_cast<std::uint64_t>(options.found ? options.found->seed : options.seed);

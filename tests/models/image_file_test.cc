@@ -388,6 +388,61 @@ TEST(ResizeAndCrop, IsPillowsBilinearResizingOfTheMiddle) {
   expect_near({blue.end() - 9, blue.end()}, {141, 64, 101, 166, 89, 211, 191, 114, 65});
 }
 
+// torchvision 0.14.1, resized_crop of the Pillow image, BILINEAR.
+TEST(ResizePart, IsTorchvisionsResizedCrop) {
+  const auto part = [](const PictureBox& box, std::int64_t height, std::int64_t width) {
+    std::vector<std::uint8_t> pixels(static_cast<std::size_t>(3 * height * width));
+    resize_part(made_up(7, 11), box, 3, height, width, pixels.data());
+    return std::vector<int>(pixels.begin(), pixels.end());
+  };
+  expect_near(part({.top = 1, .left = 2, .height = 5, .width = 7}, 4, 3),
+              {145, 114, 164, 114, 140, 155, 130, 133, 140, 124, 94,  120, 129, 141, 98,  122, 102, 78,
+               138, 130, 95,  108, 147, 150, 114, 145, 151, 111, 146, 131, 106, 113, 116, 124, 159, 108});
+  expect_near(part({.top = 4, .left = 6, .height = 2, .width = 3}, 4, 6),
+              {190, 160, 99,  103, 170, 204, 152, 139, 111, 116, 153, 171, 75,  96,  135, 143, 118, 106,
+               37,  74,  147, 156, 101, 73,  243, 213, 152, 92,  31,  1,   205, 192, 164, 121, 62,  32,
+               128, 149, 188, 180, 123, 95,  90,  127, 200, 209, 154, 126, 40,  74,  141, 145, 84,  54,
+               66,  85,  121, 126, 99,  85,  117, 106, 81,  89,  128, 148, 143, 116, 61,  70,  143, 179});
+}
+
+TEST_F(ImageFile, GivesAPartOfAJpegFromASmallerPicture) {
+  constexpr int kHeight = 160, kWidth = 240;  // brightness grows to the right
+  std::vector<std::uint8_t> pixels;
+  for (int y = 0; y < kHeight; ++y)
+    for (int x = 0; x < kWidth; ++x) pixels.insert(pixels.end(), 3, static_cast<std::uint8_t>(x));
+  const PictureBox wanted{.top = 16, .left = 40, .height = 100, .width = 160};
+  const auto choose = [&](std::int64_t height, std::int64_t width) {
+    EXPECT_EQ(height, kHeight);
+    EXPECT_EQ(width, kWidth);
+    return wanted;
+  };
+  const std::string jpeg = jpeg_bytes(kHeight, kWidth, 3, pixels),
+                    png = png_bytes(kHeight, kWidth, 3, pixels);
+  const PicturePart small = read_image_part(write(jpeg), 25, 40, choose),
+                    larger = read_image_part(write(jpeg), 51, 40, choose),
+                    whole = read_image_part(write(png), 25, 40, choose);
+  EXPECT_EQ(small.picture.width, kWidth / 4);
+  EXPECT_EQ(larger.picture.width, kWidth) << "half of the part's rows would be 50";
+  EXPECT_EQ(whole.picture.width, kWidth);
+  EXPECT_EQ(small.box.left, 10);
+  EXPECT_EQ(small.box.height, 25);
+  std::vector<std::uint8_t> found(3 * 25 * 40), expected(found);
+  resize_part(small.picture, small.box, 3, 25, 40, found.data());
+  resize_part(whole.picture, whole.box, 3, 25, 40, expected.data());
+  for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 3) << i;
+}
+
+TEST_F(ImageFile, ChoosesAPartOfAJpegAsItIsToBeSeen) {
+  const std::string jpeg = with_exif_jpeg(jpeg_bytes(160, 240, 3, plain(160, 240, 9, 9, 9)), exif(6, true));
+  const PicturePart part = read_image_part(write(jpeg), 30, 20, [](std::int64_t height, std::int64_t width) {
+    EXPECT_EQ(height, 240);
+    return PictureBox{
+        .top = 0, .left = 0, .height = static_cast<double>(height), .width = static_cast<double>(width)};
+  });
+  EXPECT_EQ(part.picture.height, 30);
+  EXPECT_EQ(part.box.width, 20);
+}
+
 TEST(ResizeAndCrop, LeavesAPictureOfThatSizeAsItIs) {
   const Picture picture = made_up(6, 5);
   const auto pixels = resized(picture, 3, 6, 5);

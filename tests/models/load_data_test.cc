@@ -398,11 +398,12 @@ TEST_F(Data, NameThePictureThatIsDamagedWhenItIsRead) {
 }
 
 TEST_F(Data, AreTheSameBatchesOnAnyNumberOfThreadsAndAfterResuming) {
+  const char* const endings[] = {".png", ".jpg", ".webp"};
   for (int i = 0; i < 12; ++i)
-    write_picture("train/" + std::to_string(i % 3) + "/" + std::to_string(i) + ".png",
-                  static_cast<std::uint8_t>(20 * i + 1), 9, 9);
+    write_picture("train/" + std::to_string(i % 3) + "/" + std::to_string(i) + endings[i / 4],
+                  static_cast<std::uint8_t>(20 * i + 1), 40, 60);
   DataRequest augmented = request({3, 8, 8});
-  augmented.augment = true;
+  augmented.augmentation = augmentation_from("usual,crop,rotate,color");
   const auto samples = load_data(augmented, Split::train);
   Batches one(samples, {.batch_size = 4}), three(samples, {.batch_size = 4, .threads = 3}),
       resumed(samples, {.batch_size = 4});

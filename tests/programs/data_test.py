@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """kolo-train on photographs, arrays, tables and texts: what it says of them, that it resumes in the same bytes, what it refuses."""
 import hashlib
+import json
 import os
 import random
 import struct
@@ -105,6 +106,24 @@ class Data(ProgramTest):
 
     def test_photographs_resume(self):
         self.assert_resumes("lenet", self.photographs(), "--augment")
+
+    def test_photographs_that_are_cropped_turned_and_coloured_resume_and_are_evaluated_as_they_are(self):
+        photos, changes = self.photographs(), "usual,crop:0.5,rotate:10,color"
+        self.assert_resumes("lenet", photos, "--augment", changes)
+        folder = self.folder / "once"
+        config = json.loads((folder / "config.json").read_text())
+        self.assertEqual((config["preprocessing"]["augment"], config["switches"]["augment"]), (changes, changes))
+        evaluated = self.assert_ok(self.train("lenet", photos, "--evaluate", "--checkpoint-dir", folder)).done
+        config["switches"]["augment"] = ""  # as an earlier version wrote it
+        (folder / "config.json").write_text(json.dumps(config))
+        again = self.assert_ok(self.train("lenet", photos, "--evaluate", "--checkpoint-dir", folder)).done
+        self.assertEqual(again["test_loss"], evaluated["test_loss"])
+        on = self.assert_ok(self.train("lenet", photos, "--augment", "--steps", 5, "--checkpoint-dir", folder))
+        self.assertNotIn("--augment", on.err, "the same as the earlier version's")
+
+    def test_refuses_changes_of_images_that_it_does_not_know(self):
+        for wrong in ("zoom", "crop:2", "flip:1", "rotate:-3"):
+            self.assert_one_line(self.train("lenet", "generated", "--augment", wrong), 2, f'--augment "{wrong}" is not valid')
 
     def test_a_damaged_photograph_ends_the_training_with_its_name(self):
         folder = self.photographs()
