@@ -17,6 +17,7 @@
 #include <bench/keras_bench.h>
 #include <bench/ops_bench.h>
 #include <bench/peak_bench.h>
+#include <bench/pictures_bench.h>
 #include <bench/simulate_bench.h>
 #include <bench/train_bench.h>
 #include <bench/tune_bench.h>
@@ -25,6 +26,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/text.h>
+#include <kolo/models/augmentation.h>
 #include <kolo/models/models.h>
 #include <kolo/optimizer/registry.h>
 
@@ -134,6 +136,17 @@ po::options_description peak_options() {
   return all;
 }
 
+po::options_description pictures_options() {
+  po::options_description all("kolo-bench pictures");
+  all.add_options()("data", po::value<std::string>()->value_name("FOLDER"),
+                    "with pictures, in folders below it, too")(
+      "side", po::value<std::string>()->default_value("224")->value_name("N"), "of the samples, in pixels")(
+      "augment", po::value<std::string>()->default_value("")->value_name("LIST"), "as kolo-train takes it")(
+      "seconds", po::value<std::string>()->default_value("8")->value_name("S"),
+      "time, after each picture was read once");
+  return all;
+}
+
 po::options_description cluster_options() {
   po::options_description all("kolo-bench cluster (without mpirun)");
   const auto text = [](const char* standard, const char* name) {
@@ -167,7 +180,8 @@ po::options_description simulate_options() {
 
 std::string help() {
   std::ostringstream text;
-  text << "kolo-bench train|ops|peak|allreduce|engine|executor|keras|cluster|tune|simulate [options]: "
+  text << "kolo-bench train|ops|peak|pictures|allreduce|engine|executor|keras|cluster|tune|simulate "
+          "[options]: "
           "measures on "
           "all "
           "ranks of the job; rank 0 prints.\n"
@@ -175,6 +189,7 @@ std::string help() {
        << train_options() << "\n"
        << ops_options() << "\n"
        << peak_options() << "\n"
+       << pictures_options() << "\n"
        << allreduce_options() << "\n"
        << engine_options() << "\n"
        << executor_options() << "\n"
@@ -246,6 +261,21 @@ void run_ops(const po::variables_map& values) {
   ops_bench({.threads = static_cast<int>(count("threads", values["threads"].as<std::string>(), 1, 4096)),
              .seconds = seconds_of(values),
              .json = values["json"].as<bool>()});
+}
+
+void run_pictures(const po::variables_map& values) {
+  if (values.count("data") == 0) throw UsageError("--data is missing; it must be a folder of pictures");
+  PicturesBenchOptions options{.data = values["data"].as<std::string>(),
+                               .side = count("side", values["side"].as<std::string>(), 1, 1 << 14),
+                               .augment = values["augment"].as<std::string>(),
+                               .seconds = seconds_of(values),
+                               .json = values["json"].as<bool>()};
+  try {
+    if (!options.augment.empty()) models::augmentation_from(options.augment);
+  } catch (const InvalidArgumentError& error) {
+    throw UsageError(fmt::format("--augment {}", error.what()));
+  }
+  pictures_bench(options);
 }
 
 void run_allreduce(const po::variables_map& values) {
@@ -347,6 +377,7 @@ struct Command {
     train,
     ops,
     peak,
+    pictures,
     allreduce,
     engine,
     executor,
@@ -370,6 +401,7 @@ Command parse_command(int argc, const char* const* argv) {
   static constexpr Choice kChoices[] = {{"train", Command::Kind::train, train_options},
                                         {"ops", Command::Kind::ops, ops_options},
                                         {"peak", Command::Kind::peak, peak_options},
+                                        {"pictures", Command::Kind::pictures, pictures_options},
                                         {"allreduce", Command::Kind::allreduce, allreduce_options},
                                         {"engine", Command::Kind::engine, bench::engine_options},
                                         {"executor", Command::Kind::executor, executor_options},
@@ -411,6 +443,9 @@ void run(const Command& command) {
     case Command::Kind::peak:
       if (speaks)
         peak_bench({.seconds = seconds_of(command.values), .json = command.values["json"].as<bool>()});
+      break;
+    case Command::Kind::pictures:
+      if (speaks) run_pictures(command.values);
       break;
     case Command::Kind::allreduce: run_allreduce(command.values); break;
     case Command::Kind::engine: run_engine(command.values); break;
