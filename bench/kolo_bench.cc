@@ -26,8 +26,8 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/text.h>
-#include <kolo/models/augmentation.h>
 #include <kolo/models/models.h>
+#include <kolo/models/samples.h>
 #include <kolo/optimizer/registry.h>
 
 namespace kolo::bench {

@@ -13,7 +13,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/json_text.h>
-#include <kolo/models/image_folder.h>
+#include <kolo/models/data.h>
 
 namespace kolo::bench {
 namespace {
