@@ -12,7 +12,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
-#include <kolo/models/augmentation_internal.h>
+#include <kolo/models/samples_internal.h>
 
 namespace kolo::models {
 namespace {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -116,53 +115,6 @@ bool is_table_name(const std::filesystem::path& path);
 CsvTable read_csv(const std::vector<std::filesystem::path>& paths, const CsvOptions& options = {});
 CsvTable read_csv(const std::filesystem::path& path, const CsvOptions& options = {});
 
-// Pixels of PNG, JPEG and WebP files.
-
-/// Red, green and blue of each pixel, row by row.
-struct Picture {
-  std::int64_t height = 0, width = 0;
-  std::vector<std::uint8_t> rgb;  // [height, width, 3]
-};
-
-/// Of the names of pictures. Files without their ending are looked for in this order.
-inline constexpr const char* kImageEndings[] = {".jpg", ".jpeg", ".png", ".webp"};
-/// ".jpg, .jpeg, .png or .webp", for messages.
-std::string image_endings();
-
-/// True for names with one of these endings, in letters of any size.
-bool is_image_name(const std::filesystem::path& path);
-
-/// The picture of a PNG, JPEG or WebP file, told by its content; what is transparent lies on black, 16 bits
-/// become their upper 8, CMYK becomes RGB as in Pillow, and EXIF's orientation is applied. A JPEG may come
-/// smaller, by a power of two, as long as both sides stay at least as long as `height` and `width`: that is
-/// faster. Each error is one line that begins with the path: InvalidArgumentError for another format, for an
-/// animated WebP, which is no single picture, and for more than a hundred million pixels; DataLossError for a
-/// damaged or truncated file, of which no part is taken; what InputFile throws.
-Picture read_image(const std::filesystem::path& path, std::int64_t height, std::int64_t width);
-
-/// A part of a picture, in its pixels; it may begin and end within one.
-struct PictureBox {
-  double top = 0, left = 0, height = 0, width = 0;
-};
-struct PicturePart {
-  Picture picture;
-  PictureBox box;  // in the pixels of `picture`
-};
-/// read_image for a part. choose: is called once with the height and width of the picture as it is to be
-/// seen, and returns the part. A JPEG may come smaller as long as the part is at least height × width.
-PicturePart read_image_part(const std::filesystem::path& path, std::int64_t height, std::int64_t width,
-                            const std::function<PictureBox(std::int64_t height, std::int64_t width)>& choose);
-
-/// Throws what read_image would throw, as far as the file's header tells: it reads and decodes no more.
-void check_image(const std::filesystem::path& path);
-
-/// The middle of `picture`, as large as the sides' ratio of `height` × `width` allows, brought to that size:
-/// the mean of the pixels below each new one weighted by a triangle, as wide as the picture shrinks
-/// ("bilinear with antialiasing" of Pillow and torchvision). Written to pixels [3,H,W], or [1,H,W],
-/// brightness by ITU-R BT.601, for one channel.
-void resize_and_crop(const Picture& picture, std::int64_t channels, std::int64_t height, std::int64_t width,
-                     std::uint8_t* pixels);
-
 // Digits that kolo draws itself, for machines without MNIST: pen strokes with random distortion, thickness
 // and noise.
 
@@ -214,10 +166,6 @@ Dataset load_mnist(const std::filesystem::path& folder, Split split);
 /// The digits that `--data` names: "generated" draws them, all else is find_mnist's. Nothing if the test
 /// split is asked for and its files are absent. Throws what those throw.
 std::optional<Dataset> load_digits(const std::optional<std::string>& data, Split split);
-
-/// The same of a part: pixels outside of it count for nothing, as in torchvision's resized_crop.
-void resize_part(const Picture& picture, const PictureBox& box, std::int64_t channels, std::int64_t height,
-                 std::int64_t width, std::uint8_t* pixels);
 
 }  // namespace kolo::models
 

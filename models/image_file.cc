@@ -1,4 +1,4 @@
-#include <kolo/models/data.h>
+#include <kolo/models/pictures.h>
 
 #include <fmt/ranges.h>
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/models/data.h>
+#include <kolo/models/pictures.h>
 
 namespace kolo::models::detail {
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
-#include <kolo/models/augmentation_internal.h>
+#include <kolo/models/samples_internal.h>
 #include <kolo/models/paths.h>
 #include <kolo/models/samples.h>
 

@@ -5,8 +5,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
-#include <kolo/models/augmentation_internal.h>
-#include <kolo/models/data.h>
+#include <kolo/models/samples_internal.h>
 #include <kolo/models/samples_internal.h>
 
 namespace kolo::models {

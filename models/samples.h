@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <kolo/core/tensor/tensor.h>
+#include <kolo/models/pictures.h>
 
 namespace kolo::models {
 
@@ -156,30 +157,6 @@ class SampleSet {
  private:
   SampleKind kind_;
 };
-
-// Random changes of training images, as kolo-train's --augment names them.
-
-/// Random changes of training images, made in this order. Those of an image follow from seed, epoch and image
-/// alone. Names, ranges and formulas are those of torchvision 0.14's transforms of tensors. A value.
-struct Augmentation {
-  double least_area = 0;        // RandomResizedCrop: a part of the picture, brought to the sample's size, of
-                                // this share of the area at least, sides 3:4 to 4:3; 0: none
-  double most_degrees = 0;      // RandomRotation to the left and right, bilinear; what comes in is 0
-  std::int64_t most_shift = 0;  // pixels up, down, left and right; what comes in is 0
-  bool mirrored = false;        // left and right change places in half of the images,
-  bool grey_mirrored = true;    // in those of one channel, too: they may be of signs
-  double brightness = 0, contrast = 0, saturation = 0;  // ColorJitter, in random order: factors from 1 − X,
-                                                        // or 0, to 1 + X
-};
-
-/// Of what stands for a part of it where --augment names none.
-inline constexpr char kUsualAugmentation[] = "usual";
-
-/// Of items with commas between: "usual" (shift, and flip of images in colour), "crop[:AREA]" (0.08),
-/// "rotate[:DEGREES]" (15), "shift[:PIXELS]" (4), "flip", "brightness[:X]", "contrast[:X]", "saturation[:X]"
-/// (0.2), or "color[:X]" for the last three. Throws InvalidArgumentError that names the item which is none,
-/// or whose number is out of range: AREA above 0 to 1, DEGREES 0 to 180, PIXELS 0 to 1024, X 0 to 10.
-Augmentation augmentation_from(std::string_view text);
 
 /// The images of a data set, [C,H,W]. Throws InvalidArgumentError for an augmentation out of range, and for
 /// crops of images that have neither 1 nor 3 channels.

@@ -1,6 +1,8 @@
 // Samples whose kind says more than array_samples can.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <memory>
 
 #include <kolo/models/samples.h>
@@ -11,5 +13,30 @@ namespace kolo::models::detail {
 /// are found. For numbers to find and several labels (0 and 1) y is f32 [N,outputs]; throws
 /// InvalidArgumentError for what is not finite there.
 std::shared_ptr<const SampleSet> array_samples_of(SampleKind kind, Tensor x, Tensor y);
+
+// Drawing changes of images, and making them.
+
+/// Throws InvalidArgumentError for what augmentation_from would refuse, and for crops of images that have
+/// neither 1 nor 3 channels.
+void check_augmentation(const Augmentation& augmentation, std::int64_t channels);
+
+/// RandomResizedCrop's part of a picture, in whole pixels.
+PictureBox draw_crop(double least_area, std::int64_t height, std::int64_t width, CounterRandom& random);
+
+/// How one image is changed.
+struct ImageChange {
+  enum class Color { brightness, contrast, saturation };
+  double degrees = 0;  // to the left
+  std::int64_t down = 0, right = 0;
+  bool mirrored = false;
+  std::array<Color, 3> order = {Color::brightness, Color::contrast, Color::saturation};
+  std::array<double, 3> factors = {1, 1, 1};  // of each Color; 1: as it is
+};
+/// nullptr: as it is.
+ImageChange draw_change(const Augmentation& augmentation, std::int64_t channels, CounterRandom* random);
+
+inline float scaled(std::uint8_t pixel) { return static_cast<float>(pixel) / 255.0F; }
+/// Pixels u8 [C,H,W], changed, ÷ 255.
+void write_image(const std::uint8_t* pixels, const Shape& shape, const ImageChange& change, float* image);
 
 }  // namespace kolo::models::detail

@@ -4,12 +4,15 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <kolo/core/tensor/tensor.h>
 #include <kolo/models/batches.h>
+#include <kolo/models/keras/workspace.h>
+#include <kolo/models/samples.h>
 
 namespace kolo::keras {
 
@@ -59,5 +62,11 @@ class BatchesOf : public Source {
 /// A vector of `classes` numbers, 1 at the class, for each of the whole numbers in y. Throws
 /// InvalidArgumentError for a class outside [0, classes).
 Tensor to_categorical(const Tensor& y, std::int64_t classes);
+
+/// Handwritten digits. x: f32, 0 … 1, [N,1,28,28] or, in a workspace of "channels_last", [N,28,28,1]; y: i32
+/// [N], the digits. data: as kolo-train's --data. Throws as models::load_digits, and NotFoundError where the
+/// split is missing.
+Samples load_mnist(const Workspace& workspace, models::Split split,
+                   const std::optional<std::string>& data = {});
 
 }  // namespace kolo::keras

@@ -1,4 +1,4 @@
-#include <kolo/models/keras/mnist.h>
+#include <kolo/models/keras/data.h>
 
 #include <kolo/core/base/error.h>
 #include <kolo/models/data.h>

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
-#include <kolo/models/augmentation_internal.h>
+#include <kolo/models/samples_internal.h>
 #include <kolo/models/batches.h>
 #include <kolo/models/samples.h>
 
