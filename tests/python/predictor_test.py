@@ -34,6 +34,23 @@ def lenet(weights):
     return net
 
 
+@pytest.mark.parametrize("loss", ["mse", "bce"])
+def test_several_outputs_are_those_of_pytorch_with_the_same_weights(loss, tmp_path):
+    numbers = np.random.default_rng(3)
+    x, y = numbers.normal(size=(64, 5)).astype(np.float32), numbers.integers(0, 2, (64, 3))
+    np.save(tmp_path / "x_train.npy", x)
+    np.save(tmp_path / "y_train.npy", y)
+    train(tmp_path / "ck", "--model", "mlp", "--data", tmp_path, "--steps", 6, "--batch-size", 16, "--loss", loss)
+    weights, h = kolo.load_checkpoint(tmp_path / "ck"), torch.from_numpy(x)
+    for layer in ("fc1", "fc2", "fc3"):
+        h = (torch.relu(h) if layer != "fc1" else h) @ torch.from_numpy(np.array(weights[f"{layer}/w"])) + torch.from_numpy(np.array(weights[f"{layer}/b"]))
+    predictor = kolo.load_predictor(tmp_path / "ck")
+    found = predictor(x)
+    assert found.shape == (64, 3)
+    np.testing.assert_allclose(found, (torch.sigmoid(h) if loss == "bce" else h).numpy(), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(predictor.logits(x), h.numpy(), rtol=1e-4, atol=1e-4)
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """A folder whose weights are averages and whose pixels are normalised."""
