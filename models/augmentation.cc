@@ -92,21 +92,27 @@ struct Around {
 };
 
 Around around(double y, double x, std::int64_t height, std::int64_t width) {
-  Around found{};
-  const double top = std::floor(y), left = std::floor(x);
-  for (int i = 0; i < 4; ++i) {
-    const double row = top + i / 2, col = left + i % 2;
-    if (row < 0 || col < 0 || row >= static_cast<double>(height) || col >= static_cast<double>(width))
-      continue;
-    found.places[i] = static_cast<std::int64_t>(row) * width + static_cast<std::int64_t>(col);
-    found.weights[i] = static_cast<float>((1 - std::abs(y - row)) * (1 - std::abs(x - col))) / 255.0F;
-  }
-  return found;
+  const std::int64_t far = height + width;  // cut off behind the comma, what is below 0 would be rounded up
+  const std::int64_t row = static_cast<std::int64_t>(y + static_cast<double>(far)) - far,
+                     col = static_cast<std::int64_t>(x + static_cast<double>(far)) - far;
+  const auto part_y = static_cast<float>(y - static_cast<double>(row)),
+             part_x = static_cast<float>(x - static_cast<double>(col));
+  const float above = row >= 0 && row < height ? 1 - part_y : 0,
+              below = row >= -1 && row < height - 1 ? part_y : 0,
+              before = col >= 0 && col < width ? 1 - part_x : 0,
+              behind = col >= -1 && col < width - 1 ? part_x : 0;
+  const std::int64_t top = std::clamp<std::int64_t>(row, 0, height - 1) * width,
+                     bottom = std::clamp<std::int64_t>(row + 1, 0, height - 1) * width,
+                     left = std::clamp<std::int64_t>(col, 0, width - 1),
+                     right = std::clamp<std::int64_t>(col + 1, 0, width - 1);
+  return {.places = {top + left, top + right, bottom + left, bottom + right},
+          .weights = {above * before, above * behind, below * before, below * behind}};
 }
 
 // Turned about the middle, then moved and mirrored.
 void write_turned(const std::uint8_t* pixels, const Shape& shape, const ImageChange& change, float* image) {
-  const std::int64_t height = shape.dim(1), width = shape.dim(2), plane = height * width;
+  const std::int64_t channels = shape.dim(0), height = shape.dim(1), width = shape.dim(2),
+                     plane = height * width;
   const double angle = change.degrees * std::numbers::pi / 180, cosine = std::cos(angle),
                sine = std::sin(angle);
   const double middle_y = static_cast<double>(height - 1) / 2, middle_x = static_cast<double>(width - 1) / 2;
@@ -118,11 +124,11 @@ void write_turned(const std::uint8_t* pixels, const Shape& shape, const ImageCha
       const Around from = inside ? around(middle_y + sine * right + cosine * down,
                                           middle_x + cosine * right - sine * down, height, width)
                                  : Around{};
-      for (std::int64_t c = 0; c < shape.dim(0); ++c) {
+      for (std::int64_t c = 0; c < channels; ++c) {
         float sum = 0;
         for (int i = 0; i < 4; ++i)
           sum += from.weights[i] * static_cast<float>(pixels[c * plane + from.places[i]]);
-        image[c * plane] = sum;
+        image[c * plane] = sum / 255.0F;
       }
     }
 }
