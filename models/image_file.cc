@@ -6,7 +6,6 @@
 #include <cmath>
 #include <iterator>
 #include <string>
-#include <string_view>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/input_file.h>
@@ -56,7 +55,7 @@ Resampling resampling(double begin, double size, std::int64_t low, std::int64_t 
 Picture decoded(const std::string& bytes, const std::string& name, const LeastSides& least, ImagePart part) {
   if (bytes.starts_with("\x89PNG\r\n\x1a\n")) return detail::decode_png(bytes, name, part);
   if (bytes.starts_with("\xff\xd8\xff")) return detail::decode_jpeg(bytes, name, least, part);
-  if (bytes.starts_with("RIFF") && std::string_view(bytes).substr(8).starts_with("WEBP"))
+  if (bytes.starts_with("RIFF") && bytes.size() >= 12 && bytes.compare(8, 4, "WEBP") == 0)
     return detail::decode_webp(bytes, name, part);
   throw InvalidArgumentError("{}: neither a PNG nor a JPEG nor a WebP", name);
 }

@@ -64,10 +64,10 @@ po::options_description described_options() {
                     "(default: check their "
                     "headers, and end at a damaged one)")(
       "augment", text()->implicit_value(kUsualAugmentation)->value_name("LIST"),
-      "change training images at random, by a list with commas between: usual (shift, and flip in colour), "
-      "crop[:AREA] (RandomResizedCrop, 0.08), rotate[:DEGREES] (15), shift[:PIXELS] (4), flip, color[:X] "
-      "(0.2) or "
-      "brightness, contrast and saturation")(
+      "change training images at random, by a list with commas between: usual|crop[:AREA]|rotate[:DEGREES]|"
+      "shift[:PIXELS]|flip|color[:X]|brightness[:X]|contrast[:X]|saturation[:X]; usual is shift, and flip of "
+      "those in "
+      "colour (defaults: AREA 0.08, DEGREES 15, PIXELS 4, X 0.2)")(
       "normalize", po::bool_switch(),
       "subtract from each channel (each column of a table) its mean and divide by its deviation, as found in "
       "the training samples, and the same of numbers to find; kept in checkpoints")(

@@ -307,7 +307,8 @@ TEST_F(ImageFile, RefusesOtherFormats) {
   EXPECT_THAT([&] { read("GIF89a"); },
               ThrowsMessage<InvalidArgumentError>(
                   AllOf(HasSubstr("x.img"), HasSubstr("neither a PNG nor a JPEG nor a WebP"))));
-  EXPECT_THROW(read(""), InvalidArgumentError);
+  for (const char* const begun : {"", "RIFF", "RIFFxxxxWEB", "RIFFxxxxWAVE"})
+    EXPECT_THROW(read(begun), InvalidArgumentError) << begun;
   EXPECT_THROW(read_image(folder_ / "none.png", 1, 1), NotFoundError);
 }
 
