@@ -13,7 +13,7 @@ namespace po = boost::program_options;
 po::options_description common_options() {
   po::options_description all("All");
   all.add_options()("json", po::bool_switch(), "one JSON object a line on stdout")(
-      "help", po::bool_switch(), "this text")("version", po::bool_switch(), "name and version");
+      "help,h", po::bool_switch(), "this text")("version", po::bool_switch(), "name and version");
   return all;
 }
 

@@ -391,7 +391,7 @@ struct Command {
 
 Command parse_command(int argc, const char* const* argv) {
   const std::string first = argc > 1 ? argv[1] : "";
-  if (first == "--help") return {Command::Kind::help, {}};
+  if (first == "--help" || first == "-h") return {Command::Kind::help, {}};
   if (first == "--version") return {Command::Kind::version, {}};
   struct Choice {
     const char* name;

@@ -10,10 +10,12 @@ namespace kolo::launcher {
 
 namespace po = boost::program_options;
 
+bool asks_for_help(std::string_view word) { return word == "--help" || word == "-h"; }
+
 OnePath parse_one_path(const std::vector<std::string>& words, const std::vector<std::string>& flags,
                        const std::string& usage) {
   po::options_description all;
-  all.add_options()("help", "")("path", po::value<std::vector<std::string>>());
+  all.add_options()("help,h", "")("path", po::value<std::vector<std::string>>());
   std::vector<std::string> known = {"--help"};
   for (const std::string& flag : flags) {
     all.add_options()(flag.c_str(), "");

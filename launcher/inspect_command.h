@@ -6,6 +6,7 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kolo::launcher {
@@ -16,6 +17,9 @@ class CommandLineError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// --help or -h.
+bool asks_for_help(std::string_view word);
+
 /// What stands behind the name of a command that looks at one path.
 struct OnePath {
   std::string path;
@@ -23,8 +27,8 @@ struct OnePath {
   bool help = false;               // then nothing else is looked at
 };
 
-/// words: a path and any of `flags`, in any order, or --help. Throws CommandLineError that ends in `usage`
-/// for unknown options and for more or fewer than one path.
+/// words: a path and any of `flags`, in any order, or a word that asks for help. Throws CommandLineError that
+/// ends in `usage` for unknown options and for more or fewer than one path.
 OnePath parse_one_path(const std::vector<std::string>& words, const std::vector<std::string>& flags,
                        const std::string& usage);
 

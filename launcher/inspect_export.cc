@@ -49,7 +49,7 @@ void write_model(const std::string& directory, const std::string& file) {
 void export_model(const std::vector<std::string>& words) {
   std::vector<std::string> paths;
   for (const std::string& word : words) {
-    if (word == "--help")
+    if (asks_for_help(word))
       return fmt::print(
           "Usage: kolo-inspect {}\n\n"
           "Writes the network of a checkpoint folder for other programs, as ONNX (opset 17), with the "

@@ -47,7 +47,7 @@ void inspect_flight(const std::vector<std::string>& words) {
   std::vector<std::string> paths;
   bool json = false;
   for (const auto& word : words) {
-    if (word == "--help") return print_flight_help();
+    if (asks_for_help(word)) return print_flight_help();
     if (word == "--json") json = true;
     else if (word.starts_with("--"))
       throw CommandLineError(fmt::format("unknown option {}{}; usage: kolo-inspect {}", word,

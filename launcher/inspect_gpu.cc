@@ -11,7 +11,7 @@ namespace {
 constexpr char kGpuUsage[] = "gpu";
 
 void inspect_gpu(const std::vector<std::string>& words) {
-  if (words.size() == 1 && words[0] == "--help") return fmt::print("Usage: kolo-inspect {}\n", kGpuUsage);
+  if (words.size() == 1 && asks_for_help(words[0])) return fmt::print("Usage: kolo-inspect {}\n", kGpuUsage);
   if (!words.empty())
     throw CommandLineError(fmt::format("unknown word \"{}\"; usage: kolo-inspect {}", words[0], kGpuUsage));
   for (const BuildLine& line : plugin_build_lines()) fmt::print("{}: {}\n", line.name, line.text);

@@ -84,7 +84,7 @@ struct PlotCommand {
 PlotCommand parse_plot(const std::vector<std::string>& words) {
   PlotCommand command;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "--help" || words[i] == "-h") return {.help = true};
+    if (asks_for_help(words[i])) return {.help = true};
     if (words[i] == "--watch") {
       if (++i == words.size() || words[i].empty() || words[i].starts_with("--"))
         throw CommandLineError(

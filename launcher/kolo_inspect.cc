@@ -24,12 +24,12 @@ std::string help_text() {
   std::string text = "Usage: kolo-inspect COMMAND …\n\n";
   for (const auto& [name, command] : inspect_commands())
     text += fmt::format("  kolo-inspect {}\n      {}\n", command.usage, command.summary);
-  return text + "\n  kolo-inspect --help | --version\n";
+  return text + "\n  kolo-inspect --help | -h | --version\n";
 }
 
 void run(const std::vector<std::string>& words) {
   if (words.empty()) throw CommandLineError("the command is missing (kolo-inspect --help lists them)");
-  if (words[0] == "--help") return fmt::print("{}", help_text());
+  if (asks_for_help(words[0])) return fmt::print("{}", help_text());
   if (words[0] == "--version") return fmt::print("kolo-inspect {}\n", KOLO_VERSION);
   const auto command = inspect_commands().find(words[0]);
   if (command != inspect_commands().end()) return command->second.run({words.begin() + 1, words.end()});

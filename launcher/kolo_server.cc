@@ -44,7 +44,7 @@ po::options_description make_description() {
                                                                  "of the certificate")(
       "token-file", text("FILE"), "a secret of at least 16 bytes that all tasks and clients show")(
       "check", text("TARGET"), "say who serves at host:port and what it holds, within 5 s; nothing else")(
-      "help", "print this")("version", "print the version");
+      "help,h", "print this")("version", "print the version");
   return all;
 }
 

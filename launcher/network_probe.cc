@@ -1,6 +1,7 @@
 // kolo-network-probe: what kolorun --check-network starts on the hosts of a job, with the job's ranks. One
 // rank of each host measures with its neighbour on the next host and, where there is one, with a second rank
 // of its own host. Each host prints a line of JSON, which launcher/network_report.h reads.
+#include <fmt/core.h>
 #include <ifaddrs.h>
 #include <mpi.h>
 #include <net/if.h>
@@ -14,6 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -250,10 +252,25 @@ void measure() {
   wait_for_all(MPI_COMM_WORLD);
 }
 
+// It takes no argument but these two: kolorun starts it with none.
+int answer(std::string_view word) {
+  if (word == "--help" || word == "-h")
+    return fmt::print(
+               "kolo-network-probe measures the links between the hosts of a job. kolorun starts it as the "
+               "job's ranks:\n\n  kolorun --check-network --host node1:2,node2:2\n\n"
+               "Each host prints one line of JSON, which kolorun reads.\n"
+               "  -h [ --help ]   print this\n  --version       print the version\n"),
+           0;
+  if (word == "--version") return fmt::print("kolo-network-probe {}\n", KOLO_VERSION), 0;
+  fmt::print(stderr, "kolo-network-probe: unknown word \"{}\" (kolo-network-probe --help says more)\n", word);
+  return 2;
+}
+
 }  // namespace
 }  // namespace kolo::launcher
 
 int main(int argc, char** argv) {
+  if (argc > 1) return kolo::launcher::answer(argv[1]);
   // Open MPI's ranks that wait would keep a core from those that work, where ranks are more than cores.
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   MPI_Init(&argc, &argv);

@@ -72,7 +72,7 @@ po::options_description make_description() {
       "json", "for --check-network and --show-allotment: one JSON object")(
       "show-allotment",
       "print the hosts, ranks and cores that a batch system has allotted, and what would be "
-      "started there")("help", "print this")("version", "print the version");
+      "started there")("help,h", "print this")("version", "print the version");
   return all;
 }
 

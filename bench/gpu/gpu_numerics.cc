@@ -178,8 +178,9 @@ int main(int argc, char** argv) {
     else if (word == "--debug") kolo::set_log_level(kolo::LogLevel::debug);
     else if (word == "--only" && i + 1 < argc) only = argv[++i];
     else {
+      const bool is_help = word == "--help" || word == "-h";
       fmt::print(
-          word == "--help" ? stdout : stderr,
+          is_help ? stdout : stderr,
           "Usage: gpu_numerics [--large] [--once] [--debug] [--only PART_OF_A_NAME]\n\n"
           "Each kernel for GPUs, forward and backward, on random data in memory that held NaN before, beside "
           "the CPU in f64:\nproducts and sums within {:.0e} of the sum of magnitudes (norms: of the largest "
@@ -188,7 +189,7 @@ int main(int argc, char** argv) {
           "too. --large: "
           "sizes for a real GPU as well.\nA row of JSON each; exit 1 if one has failed.\n",
           kOfProducts, kOfOthers, repeats);
-      return word == "--help" ? 0 : 2;
+      return is_help ? 0 : 2;
     }
   }
   return run(only, large);

@@ -156,8 +156,8 @@ po::options_description described_options() {
       "length", text()->value_name("N"), "of --prompt: characters to write, in bytes (default 200)")(
       "temperature", text()->value_name("X"),
       "of --prompt: below 1 likely characters become likelier; 0: always the likeliest (default 1)")(
-      "json", po::bool_switch(), "one JSON object a line on stdout")("help", po::bool_switch(), "this text")(
-      "version", po::bool_switch(), "name and version");
+      "json", po::bool_switch(), "one JSON object a line on stdout")(
+      "help,h", po::bool_switch(), "this text")("version", po::bool_switch(), "name and version");
   return all;
 }
 

@@ -172,6 +172,15 @@ TEST(Options, HelpVersionAndCheckNeedNothingElse) {
   EXPECT_TRUE(parse({"--check-build"}).check_build);
 }
 
+TEST(Options, TakeSmallHForHelpAndLargeHForHosts) {
+  EXPECT_TRUE(parse({"-h"}).help);
+  EXPECT_TRUE(parse({"-qh"}).help);
+  const Options hosts = parse({"-H", "h1:2", "prog", "-h"});
+  EXPECT_FALSE(hosts.help);
+  EXPECT_EQ(hosts.hosts[0].name, "h1");
+  EXPECT_THAT(hosts.program, ElementsAre("prog", "-h"));
+}
+
 TEST(Options, OfTheNetworkCheckNeedNoProgram) {
   const Options alone =
       parse({"-n", "2", "--check-network", "--gradient-bytes", "1000", "--step-ms", "0.5", "--json"});

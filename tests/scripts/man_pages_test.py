@@ -48,6 +48,17 @@ class ManPages(unittest.TestCase):
                     self.assertRegex(self.page(program), rf"(?m)^\\fB.*{option}\b")
                     self.assertRegex(read(os.path.join(self.out, "completions", program)), rf'words.*{option}[ "]')
 
+    def test_h_is_help_for_short(self):
+        commands = {"kolo-inspect": ["checkpoint", "export", "flight", "gpu", "graph", "plot"], "kolo-bench": ["train", "peak"]}
+        for program in [*PROGRAMS, "kolo-network-probe"]:
+            for words in [[], *([command] for command in commands.get(program, []))]:
+                short, full = (subprocess.run([os.path.join(FOLDER, program), *words, option], capture_output=True, text=True,
+                                              timeout=60, check=False) for option in ("-h", "--help"))
+                with self.subTest(program=program, words=words):
+                    self.assertEqual((short.returncode, short.stderr), (0, ""))
+                    self.assertNotEqual(short.stdout, "")
+                    self.assertEqual(short.stdout, full.stdout)
+
     def test_a_page_has_the_sections_of_a_man_page(self):
         for program in PROGRAMS:
             for section in ("NAME", "SYNOPSIS", "SEE ALSO"):
