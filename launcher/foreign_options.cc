@@ -31,6 +31,14 @@ constexpr std::string_view kSshPort = "--mpi-args \"--mca plm_rsh_args '-p 2222'
 constexpr std::string_view kStartTimeout =
     "kolorun gives up on a host after 10 s; --mpi-args \"--mca plm_rsh_args '-o ConnectTimeout=60'\" waits "
     "longer";
+constexpr std::string_view kModule = "start Python itself: kolorun -n 2 -- python3 -m MODULE";
+constexpr std::string_view kTee =
+    "--log-dir DIR: the lines of rank N are then in DIR/rank_N.log and on the terminal";
+constexpr std::string_view kRedirects =
+    "--log-dir DIR keeps the lines of rank N in DIR/rank_N.log; >/dev/null 2>&1 behind the command keeps "
+    "them "
+    "from the terminal";
+constexpr std::string_view kLeaveOut = "kolorun has nothing of the kind; leave it out";
 constexpr std::string_view kFixed = "the number of ranks is fixed; --restarts N starts a failed job again";
 
 constexpr Foreign kForeign[] = {
@@ -49,7 +57,10 @@ constexpr Foreign kForeign[] = {
     {"display-allocation", Kind::for_mpi, 0, ""},
     {"map-by", Kind::for_mpi, 1, ""},
     {"rank-by", Kind::for_mpi, 1, ""},
+    {"use-hwthread-cpus", Kind::for_mpi, 0, ""},
+    {"nooversubscribe", Kind::for_mpi, 0, ""},
     {"wdir", Kind::for_mpi, 1, ""},
+    {"wd", Kind::for_mpi, 1, ""},
     {"mca", Kind::for_mpi, 2, ""},
     {"npernode", Kind::refused, 1, kSlots},
     {"ppr", Kind::refused, 1, kSlots},
@@ -78,6 +89,7 @@ constexpr Foreign kForeign[] = {
     {"autotune", Kind::refused, 0, "set KOLO_AUTOTUNE=1"},
     {"timeline-filename", Kind::refused, 1, "set KOLO_TIMELINE"},
     {"log-level", Kind::refused, 1, "set KOLO_LOG_LEVEL"},
+    {"config-file", Kind::refused, 1, "kolorun reads no file of options; write them on its command line"},
     {"no-stall-check", Kind::refused, 0, "set KOLO_STALL_WARNING_S=0 and KOLO_STALL_ABORT_S=0"},
     // torchrun
     {"nproc-per-node", Kind::renamed, 1, "-n"},
@@ -91,7 +103,18 @@ constexpr Foreign kForeign[] = {
     {"rdzv-endpoint", Kind::refused, 1, kHosts},
     {"rdzv-id", Kind::refused, 1, kHosts},
     {"rdzv-conf", Kind::refused, 1, kHosts},
-    {"module", Kind::refused, 1, "start Python itself: kolorun -n 2 -- python3 -m MODULE"},
+    {"module", Kind::refused, 1, kModule},
+    {"m", Kind::refused, 1, kModule},
+    {"no-python", Kind::dropped, 0, ""},
+    {"log-dir", Kind::renamed, 1, "--log-dir"},
+    {"tee", Kind::refused, 1, kTee},
+    {"t", Kind::refused, 1, kTee},
+    {"redirects", Kind::refused, 1, kRedirects},
+    {"r", Kind::refused, 1, kRedirects},
+    {"local-ranks-filter", Kind::refused, 1, "kolorun prints the lines of all ranks, each with its rank"},
+    {"role", Kind::refused, 1, kLeaveOut},
+    {"monitor-interval", Kind::refused, 1, kLeaveOut},
+    {"start-method", Kind::refused, 1, kLeaveOut},
 };
 
 const Foreign* find_foreign(const std::string& word) {

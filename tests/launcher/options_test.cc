@@ -207,6 +207,10 @@ TEST(ForeignOptions, AreTakenWhereKolorunHasTheLike) {
   const Options torch = parse({"--standalone", "--nproc_per_node=3", "--max-restarts", "2", "p"});
   EXPECT_EQ(torch.ranks, 3);
   EXPECT_EQ(torch.restarts, 2);
+  const Options logged = parse({"--nproc_per_node=1", "--no_python", "--log_dir", "logs", "p"});
+  EXPECT_EQ(logged.log_dir, "logs");
+  EXPECT_THAT(logged.program, ElementsAre("p"));
+  EXPECT_THAT(parse({"-n", "1", "--use-hwthread-cpus", "p"}).mpi_args, ElementsAre("--use-hwthread-cpus"));
   EXPECT_EQ(parse({"--nnodes=1", "--nproc-per-node=2", "p"}).ranks, 2);
   EXPECT_EQ(parse({"--nnodes", "1", "--nproc-per-node=2", "p"}).ranks, 2);
   EXPECT_THAT(refusal({"-n", "2", "--oversubscribe=1", "p"}), HasSubstr("--oversubscribe takes no value"));
@@ -223,6 +227,10 @@ TEST(ForeignOptions, NameKolorunsCounterpartWhereTheyAreOfAnotherForm) {
   EXPECT_THAT(refusal({"-npernode", "2", "p"}), HasSubstr("slots"));
   EXPECT_THAT(refusal({"-n", "2", "--ssh-port", "22", "p"}), HasSubstr("plm_rsh_args"));
   EXPECT_THAT(refusal({"-n", "2", "--min-np", "1", "p"}), HasSubstr("--restarts"));
+  EXPECT_THAT(refusal({"-n", "2", "-m", "train"}), HasSubstr("-m: start Python itself: kolorun"));
+  for (const char* option : {"--tee", "-t", "--redirects", "-r"})
+    EXPECT_THAT(refusal({"-n", "2", option, "3", "p"}), HasSubstr("--log-dir DIR")) << option;
+  EXPECT_THAT(refusal({"-n", "2", "--config-file", "f", "p"}), HasSubstr("no file of options"));
   EXPECT_THAT(refusal({"-n", "2", "--bind-to", "socket", "p"}), HasSubstr("allowed: core, none"));
   EXPECT_THAT(refusal({"--mca", "btl"}), HasSubstr("--mca takes 2 values, and 1 are given"));
 }
