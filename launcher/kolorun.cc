@@ -63,7 +63,7 @@ int run_with_restarts(const Options& options, const Surroundings& found, SignalQ
   StopTime stop_time(options, own_environment(), ask_program);
   Progress progress;
   std::optional<OutputFiles> files;
-  if (!options.log_dir.empty()) files.emplace(options.log_dir);
+  if (!options.log_dir.empty()) files.emplace(options.log_dir, options.ranks);
   const auto tell_and_keep = [&files](const std::string& sentence) {
     tell(sentence);
     if (files) files->add("kolorun: " + sentence);

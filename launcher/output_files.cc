@@ -15,14 +15,22 @@ namespace {
 
 std::string path_of_all(const std::string& folder) { return folder + "/job.log"; }
 
+std::string path_of_rank(const std::string& folder, int rank) {
+  return fmt::format("{}/rank_{}.log", folder, rank);
+}
+
 }  // namespace
 
-OutputFiles::OutputFiles(const std::string& folder) : folder_(folder) {
+OutputFiles::OutputFiles(const std::string& folder, int ranks) : folder_(folder) {
   std::error_code failed;
   std::filesystem::create_directories(folder_, failed);
   errno = 0;
   if (!failed) all_.open(path_of_all(folder_), std::ios::app);
-  if (failed || !all_)
+  bool good = !failed && all_;
+  // Not kept open: a rank that is silent needs no descriptor.
+  for (int rank = 0; good && rank < ranks; ++rank)
+    good = std::ofstream(path_of_rank(folder_, rank), std::ios::app).is_open();
+  if (!good)
     throw FailedPreconditionError("--log-dir {}: the files cannot be written: {}", folder_,
                                   failed ? failed.message() : std::strerror(errno));
 }
@@ -36,7 +44,7 @@ void OutputFiles::write(std::ofstream& file, const std::string& path, std::strin
 }
 
 void OutputFiles::add_of_rank(int rank, std::string_view line) {
-  const std::string path = fmt::format("{}/rank_{}.log", folder_, rank);
+  const std::string path = path_of_rank(folder_, rank);
   auto [entry, is_new] = of_rank_.try_emplace(rank);
   errno = 0;
   if (is_new) entry->second.open(path, std::ios::app);

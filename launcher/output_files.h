@@ -11,8 +11,9 @@ namespace kolo::launcher {
 /// Appends to rank_N.log, and to job.log, of one folder, so that a job that is started again goes on there.
 class OutputFiles {
  public:
-  /// Makes the folder and opens job.log. Throws FailedPreconditionError if that cannot be done.
-  explicit OutputFiles(const std::string& folder);
+  /// Makes the folder, job.log, and the file of each rank, which stays empty where a rank prints nothing.
+  /// Throws FailedPreconditionError if that cannot be done.
+  OutputFiles(const std::string& folder, int ranks);
 
   /// A line that rank has printed, as it is.
   void add_of_rank(int rank, std::string_view line);
