@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
+#include <iterator>
 #include <utility>
 
 #include <kolo/core/base/text.h>
@@ -47,9 +48,10 @@ std::string word_after(std::string_view line, std::string_view words) {
 
 // Open MPI 4.1: help-orterun.txt, help-errmgr-base.txt, help-mpi-api.txt.
 bool says_job_is_failing(std::string_view line) {
-  return contains_any(line, {"Primary job  terminated normally, but", "mpirun noticed that process rank",
-                             "mpirun detected that one or more processes exited",
-                             "MPI_ABORT was invoked on rank", "lost communication with a remote daemon"});
+  return contains_any(line,
+                      {"Primary job  terminated normally, but", "mpirun noticed that process rank",
+                       "mpirun detected that one or more processes exited", "MPI_ABORT was invoked on rank",
+                       "lost communication with a remote daemon", "mpirun has exited due to process rank"});
 }
 
 // Of a rank whose peer is gone; mpirun itself says more.
@@ -60,6 +62,11 @@ bool says_peer_is_gone(std::string_view line) {
 // mpirun takes the end of an ssh for a daemon that did not start, however long it ran.
 bool says_daemon_did_not_start(std::string_view line) {
   return contains(line, "ORTE was unable to reliably start one or more daemons");
+}
+
+// What follows of that for the daemons that did start.
+bool says_daemons_cannot_talk(std::string_view line) {
+  return contains(line, "ORTE does not know how to route a message to the specified daemon");
 }
 
 // Of a note that another process had as well: the first one's is a block, and says whatever there is to say.
@@ -75,8 +82,17 @@ bool says_note_is_lost(std::string_view line) {
   return contains(line, "] ORTE_ERROR_LOG: ") && contains(line, "util/show_help.c at line ");
 }
 
+// Of the lines on an error of MPI's that ends a rank: "[vm:97] *** An error occurred in MPI_Send".
+bool is_of_mpi_error(std::string_view line) {
+  const size_t stars = line.find("] *** ");
+  return starts_with(line, "[") && stars != std::string_view::npos &&
+         contains_any(line.substr(stars),
+                      {"An error occurred in ", "reported by process [", "on communicator ", "on a NULL ",
+                       "on win ", "on file ", "MPI_ERR", "   and potentially your MPI job"});
+}
+
 bool is_noise(std::string_view line) {
-  return counts_notes(line) || says_note_is_lost(line) ||
+  return counts_notes(line) || is_of_mpi_error(line) ||
          contains_any(line, {"mpirun: Forwarding signal", "mpirun: killing job",
                              "mpirun: abort is already in progress"});
 }
@@ -96,6 +112,22 @@ bool says_program_is_missing(std::string_view line) {
                              "unable to find the specified executable file"});
 }
 
+bool says_folder_is_missing(std::string_view line) {
+  return contains(line, "change to the specified working directory:");
+}
+
+// Open MPI 4.1: help-orte-rmaps-base.txt.
+bool says_slots_are_missing(std::string_view line) {
+  return contains_any(line, {"There are not enough slots available in the system to satisfy the",
+                             "All nodes which are allocated for this job are already filled."});
+}
+
+// The second line of a block whose rest decides whether it is printed.
+bool may_say_why_nothing_started(std::string_view line) {
+  return contains(line, "unable to launch the specified application as it could not") ||
+         says_program_is_missing(line) || says_slots_are_missing(line);
+}
+
 // What stands behind `words` and a blank in the line that begins with them; "" if none does.
 std::string rest_of_line(const std::vector<std::string>& lines, std::string_view words) {
   for (const std::string& line : lines)
@@ -103,10 +135,25 @@ std::string rest_of_line(const std::vector<std::string>& lines, std::string_view
   return "";
 }
 
-// "ssh: Could not resolve hostname a: …", "ssh: connect to host a port 22: …"; "" for another line.
-std::string reason_of_ssh(std::string_view line) {
-  constexpr std::string_view kStart = "ssh: ";
-  return starts_with(line, kStart) ? std::string(line.substr(kStart.size())) : "";
+// What OpenSSH says where it comes to no session. Only its words on names and addresses start with "ssh: ".
+bool is_of_ssh(std::string_view line) {
+  constexpr std::string_view kStarts[] = {"ssh: ",
+                                          "Host key verification failed",
+                                          "kex_exchange_identification: ",
+                                          "ssh_exchange_identification: ",
+                                          "ssh_dispatch_run_fatal: ",
+                                          "banner exchange: ",
+                                          "Connection timed out during banner exchange",
+                                          "Connection closed by ",
+                                          "Connection reset by ",
+                                          "Unable to negotiate with ",
+                                          "Received disconnect from ",
+                                          "Disconnected from ",
+                                          "Too many authentication failures"};
+  return std::any_of(std::begin(kStarts), std::end(kStarts),
+                     [&](std::string_view start) { return starts_with(line, start); }) ||
+         (starts_with(line, "Connection to ") && contains(line, " timed out")) ||
+         contains_any(line, {": Permission denied (", " host key is known for "});
 }
 
 // "[node1:37] [[49,0],0]-[[49,0],2] mca_oob_tcp_peer_send_handler: unable to send message …": mpirun itself,
@@ -157,6 +204,13 @@ bool says_mpirun_ends_itself(std::string_view line) {
 
 }  // namespace
 
+bool is_count_of_failed_starts(std::string_view line) {
+  const size_t digits = line.find_first_not_of("0123456789");
+  if (digits == 0 || digits == std::string_view::npos) return false;
+  line.remove_prefix(digits);
+  return line == " total process failed to start" || line == " total processes failed to start";
+}
+
 void BannerReader::look_at_task(const EndedTask& task, bool is_stopped) {
   failing_ = failing_ || !is_stopped;
   constexpr std::string_view kExited = "Exited with exit code ";
@@ -192,6 +246,34 @@ void BannerReader::look_for_exit_codes(std::string_view line) {
   named_rank_.reset();
 }
 
+// "[node2:97] *** An error occurred in MPI_Send", "[node2:97] *** reported by process [1096286209,1]" and
+// "[node2:97] *** MPI_ERR_RANK: invalid rank".
+void BannerReader::look_for_mpi_errors(std::string_view line) {
+  if (!is_of_mpi_error(line)) return;
+  failing_ = true;
+  const std::string_view text = line.substr(line.find("] *** ") + 6);
+  if (const std::string function = word_after(text, "An error occurred in "); !function.empty())
+    mpi_error_ = {.rank = -1, .host = std::string(line.substr(1, line.find(':') - 1)), .how = function};
+  if (const std::string process = word_after(text, "reported by process ["); !process.empty())
+    mpi_error_.rank = static_cast<int>(
+        parse_int64(process.substr(process.find(',') + 1, process.find(']') - process.find(',') - 1))
+            .value_or(-1));
+  if (!starts_with(text, "MPI_ERR_") || mpi_error_.rank < 0 || failed_rank_) return;
+  failed_rank_ = mpi_error_;
+  failed_rank_->how = "was ended by an error in " + mpi_error_.how + ": " + std::string(text);
+}
+
+// "mpirun has exited due to process rank 1 with PID 0 on" and then "node vm exiting improperly. There are …".
+void BannerReader::look_for_improper_ends(std::string_view line) {
+  if (const auto rank = parse_int64(word_after(line, "mpirun has exited due to process rank ")))
+    improper_rank_ = static_cast<int>(*rank);
+  if (!improper_rank_ || failed_rank_ || !contains(line, " exiting improperly")) return;
+  failed_rank_ = {
+      .rank = *improper_rank_,
+      .host = word_after(line, "node "),
+      .how = "ended without MPI_Finalize, which an exit before the end of the program leaves out"};
+}
+
 const std::optional<BannerReader::DeadRank>& BannerReader::dead_rank() const {
   return dead_rank_ || failed_rank_ ? dead_rank_ : ended_with_others_;
 }
@@ -199,6 +281,8 @@ const std::optional<BannerReader::DeadRank>& BannerReader::dead_rank() const {
 void BannerReader::look_for_deaths(std::string_view line) {
   failing_ = failing_ || says_job_is_failing(line);
   look_for_exit_codes(line);
+  look_for_mpi_errors(line);
+  look_for_improper_ends(line);
   if (!dead_rank_ && contains(line, "exited on signal")) {
     const auto rank = parse_int64(word_after(line, "noticed that process rank "));
     const std::string host = word_after(line, " on node ");
@@ -214,37 +298,58 @@ void BannerReader::look_for_deaths(std::string_view line) {
 
 std::vector<std::string> BannerReader::read(std::string_view line) {
   look_for_deaths(line);
-  if (const std::string reason = reason_of_ssh(line); !reason.empty() && !in_block_) {
-    ssh_reason_ += (ssh_reason_.empty() ? "" : ", ") + reason;
+  if (!in_block_ && (is_of_ssh(line) || (holds_words_of_ssh() && line.empty()))) {
+    ssh_lines_.emplace_back(line);
     return {};
   }
-  const bool is_unreachable = !ssh_reason_.empty();
-  if (is_unreachable && !in_block_ && line.empty()) return {};
+  if (says_note_is_lost(line)) return {};
   if (is_of_stopped_rank(line) && !in_block_) return {};
-  if (missing_ && contains(line, " failed to start")) return {};
+  if ((missing_ || !unreachable_.empty()) && counts_notes(line)) return {};
   if (!in_block_ && !is_dashes(line))
     return quiet_ && (is_noise(line) || is_noise_of_srun(line) || ended_task_of_srun(line))
                ? std::vector<std::string>{}
                : std::vector{std::string(line)};
   block_.emplace_back(line);
-  const bool may_go = !quiet_ && stopped_code_ == 0 && !is_unreachable;
-  if (in_block_ && may_go && block_.size() == 2 && !says_program_is_missing(line)) return finish();
+  const bool may_go = !quiet_ && stopped_code_ == 0 && !holds_words_of_ssh();
+  if (in_block_ && may_go && block_.size() == 2 && !may_say_why_nothing_started(line)) return end_block();
   if (!in_block_) {
     in_block_ = true;
     return {};
   }
-  return is_dashes(line) ? finish() : std::vector<std::string>{};
+  return is_dashes(line) ? end_block() : std::vector<std::string>{};
 }
 
 std::vector<std::string> BannerReader::finish() {
+  std::vector<std::string> lines = end_block();
+  if (unreachable_.empty()) lines.insert(lines.begin(), ssh_lines_.begin(), ssh_lines_.end());
+  ssh_lines_.clear();
+  return lines;
+}
+
+void BannerReader::take_words_of_ssh() {
+  for (std::string line : ssh_lines_) {
+    if (starts_with(line, "ssh: ")) line.erase(0, 5);
+    if (!line.empty() && line.back() == '.') line.pop_back();
+    if (!contains(unreachable_, line)) unreachable_ += (unreachable_.empty() ? "" : ", ") + line;
+  }
+}
+
+std::vector<std::string> BannerReader::end_block() {
   in_block_ = false;
   std::vector<std::string> block = std::exchange(block_, {});
-  if (std::any_of(block.begin(), block.end(), says_program_is_missing) &&
-      !rest_of_line(block, "Executable:").empty()) {
+  const auto has = [&](const auto& says) { return std::any_of(block.begin(), block.end(), says); };
+  if (has(says_program_is_missing) && !rest_of_line(block, "Executable:").empty()) {
     missing_ = {rest_of_line(block, "Executable:"), rest_of_line(block, "Node:")};
     return {};
   }
-  if (!ssh_reason_.empty() && std::any_of(block.begin(), block.end(), says_daemon_did_not_start)) return {};
+  if (has(says_folder_is_missing) && !rest_of_line(block, "Working directory:").empty()) {
+    missing_ = {rest_of_line(block, "Working directory:"), rest_of_line(block, "Node:"), true};
+    return {};
+  }
+  if (has(says_slots_are_missing)) return lacks_slots_ = true, std::vector<std::string>{};
+  if (holds_words_of_ssh() && has(says_daemon_did_not_start))
+    return take_words_of_ssh(), std::vector<std::string>{};
+  if (!unreachable_.empty() && has(says_daemons_cannot_talk)) return {};
   const bool noise = std::any_of(block.begin(), block.end(), [&](const std::string& line) {
     if (is_of_stopped_rank(line)) return true;
     return quiet_ && (says_job_is_failing(line) || says_peer_is_gone(line) ||

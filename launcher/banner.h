@@ -8,6 +8,10 @@
 
 namespace kolo::launcher {
 
+/// "2 total processes failed to start", which mpirun prints on stdout beside its block on stderr that says
+/// why.
+bool is_count_of_failed_starts(std::string_view line);
+
 class BannerReader {
  public:
   /// quiet: notes on how the job ended are dropped; what says why a job could not start is never dropped.
@@ -30,19 +34,25 @@ class BannerReader {
   const std::optional<DeadRank>& dead_rank() const;
   struct FailedRank {
     int rank = 0;
-    std::string host;  // "": mpirun does not say
-    int code = 0;
+    std::string host = {};  // "": mpirun does not say
+    int code = 0;           // 0: mpirun's own exit code has to do
+    std::string how = {};   // it ended, where that is not by an exit code alone: "ended without MPI_Finalize"
   };
-  /// The first rank that mpirun or srun says ended with an exit code, but for the code of a stop.
+  /// The first rank that mpirun or srun says ended with an exit code, but for the code of a stop, by an MPI
+  /// error or without MPI_Finalize.
   const std::optional<FailedRank>& failed_rank() const { return failed_rank_; }
   /// What ssh has said of hosts that it could not reach; "" for nothing. Neither those lines nor mpirun's
-  /// block about them are printed.
-  const std::string& unreachable() const { return ssh_reason_; }
-  struct MissingProgram {
+  /// blocks about them are printed. Until such a block has come, they wait for it or for the end.
+  const std::string& unreachable() const { return unreachable_; }
+  bool holds_words_of_ssh() const { return !ssh_lines_.empty(); }
+  struct Missing {
     std::string path, host;
+    bool is_folder = false;  // of --wdir
   };
-  /// The program that mpirun could not start on a host; its block about that is not printed.
-  const std::optional<MissingProgram>& missing_program() const { return missing_; }
+  /// The program or folder that mpirun did not find on a host; its block about that is not printed.
+  const std::optional<Missing>& missing() const { return missing_; }
+  /// True if mpirun finds fewer slots than the job has ranks; its block about that is not printed.
+  bool lacks_slots() const { return lacks_slots_; }
   /// The host with which mpirun's daemon network, or the ssh that started its daemon, has lost contact; ""
   /// for none.
   const std::string& lost_host() const { return lost_host_; }
@@ -56,6 +66,10 @@ class BannerReader {
   void look_for_deaths(std::string_view line);
   void look_at_task(const EndedTask& task, bool is_stopped);
   void look_for_exit_codes(std::string_view line);
+  void look_for_mpi_errors(std::string_view line);
+  void look_for_improper_ends(std::string_view line);
+  std::vector<std::string> end_block();
+  void take_words_of_ssh();
   bool is_of_stopped_rank(std::string_view line) const;
 
   bool quiet_;
@@ -66,8 +80,12 @@ class BannerReader {
   std::optional<FailedRank> failed_rank_;
   std::optional<int> named_rank_;  // by mpirun, in a line before that of its code
   bool srun_ends_others_ = false;
-  std::string lost_host_, ssh_reason_;
-  std::optional<MissingProgram> missing_;
+  FailedRank mpi_error_;              // what the lines on it have told up to now
+  std::optional<int> improper_rank_;  // by mpirun, in a line before that of its host
+  std::string lost_host_, unreachable_;
+  std::vector<std::string> ssh_lines_;
+  std::optional<Missing> missing_;
+  bool lacks_slots_ = false;
   std::optional<int> lost_daemon_;
   bool failing_ = false;
 };

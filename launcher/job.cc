@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -20,6 +21,7 @@
 #include <kolo/launcher/output.h>
 #include <kolo/launcher/rank_pipes.h>
 #include <kolo/launcher/srun_command.h>
+#include <kolo/launcher/start_failure.h>
 
 namespace kolo::launcher {
 namespace {
@@ -62,8 +64,7 @@ class Job {
   void tell_failed_rank();
   std::string lost_host() const;
   void tell_lost_host();
-  void tell_unreachable();
-  void tell_missing_program();
+  void tell_start_failure();
   void tell_gone(int rank, const std::string& host);
   void tell_end(const std::string& line);
   std::string host_of(int rank) const;
@@ -199,7 +200,13 @@ void Job::reap() {
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
     if (pid != mpirun_.pid) continue;
     exit_code_ = shell_code(status);
-    if (WIFSIGNALED(status)) kill_orphans();
+    if (WIFSIGNALED(status)) {
+      kill_orphans();
+      if (stage_ == Stage::running)
+        tell_end(fmt::format("kolorun: signal {} ({}) has ended {}, and the ranks with it", WTERMSIG(status),
+                             sigdescr_np(WTERMSIG(status)),
+                             options_.launcher == Launcher::srun ? "srun" : "mpirun"));
+    }
     stage_ = Stage::ended;
     deadline_.reset();
   }
@@ -276,8 +283,12 @@ void Job::handle_signal(int number) {
   }
   ++stop_signals_;
   if (stop_signals_ == 1) ask_to_stop();
-  else if (stop_signals_ == 2) end_at_once();
-  else kill_everything();
+  else if (stop_signals_ == 2) {
+    router_.say(fmt::format(
+        "kolorun: a second signal, SIG{}, has ended the ranks at once; what was not saved is lost",
+        sigabbrev_np(number)));
+    end_at_once();
+  } else kill_everything();
 }
 
 void Job::tell_end(const std::string& line) {
@@ -305,12 +316,13 @@ void Job::tell_failed_rank() {
   if (const auto& dead = banner.dead_rank()) return tell_gone(dead->rank, dead->host);
   if (!lost_host().empty()) return;  // the other hosts' ranks end because of that
   if (const auto& failed = banner.failed_rank())
-    return tell_end(fmt::format("rank {} on {} ended with exit code {}", failed->rank,
-                                failed->host.empty() ? host_of(failed->rank) : failed->host, failed->code));
+    return tell_end(fmt::format(
+        "rank {} on {} {}", failed->rank, failed->host.empty() ? host_of(failed->rank) : failed->host,
+        failed->how.empty() ? fmt::format("ended with exit code {}", failed->code) : failed->how));
   // mpirun's note on that can be lost: then nobody has said a word.
   const bool is_told =
-      !banner.unreachable().empty() || banner.missing_program() || router_.launcher_has_spoken();
-  if (options_.quiet && exit_code_ != 0 && !forced_ && !is_told)
+      !end_.empty() || !start_failure(banner, options_, hostname_).empty() || router_.launcher_has_spoken();
+  if (exit_code_ != 0 && !forced_ && !is_told)
     router_.say(fmt::format("kolorun: a rank ended with exit code {}", exit_code_));
 }
 
@@ -339,19 +351,11 @@ void Job::tell_lost_host() {
       tell_gone(static_cast<int>(first) + i, lost);
 }
 
-void Job::tell_missing_program() {
-  const auto& missing = router_.banner().missing_program();
-  if (!missing) return;
-  tell_end(fmt::format("kolorun: {} cannot be started on {}: it is not there, or may not be executed",
-                       missing->path, missing->host));
-  exit_code_ = 1;  // mpirun's tells nothing
-}
-
-void Job::tell_unreachable() {
-  const std::string& reason = router_.banner().unreachable();
-  if (reason.empty()) return;
-  tell_end("kolorun: a host cannot be reached: " + reason);
-  if (exit_code_ != 0) exit_code_ = 1;  // mpirun's is 255
+void Job::tell_start_failure() {
+  const std::string why = start_failure(router_.banner(), options_, hostname_);
+  if (why.empty()) return;
+  tell_end("kolorun: " + why);
+  exit_code_ = 1;  // mpirun's tells nothing: 255, 135
 }
 
 JobResult Job::run() {
@@ -368,8 +372,7 @@ JobResult Job::run() {
   router_.finish();
   tell_failed_rank();
   tell_lost_host();
-  tell_unreachable();
-  tell_missing_program();
+  tell_start_failure();
   for (flush_sinks(); out_.pending_bytes() + err_.pending_bytes() > 0; flush_sinks()) {
     wait_for_events();
     while (const auto number = signals_.next()) handle_signal(*number);
@@ -380,7 +383,8 @@ JobResult Job::run() {
   const auto& dead = banner.dead_rank();
   constexpr int kSignal = 128;
   if (dead && dead->signal != 0 && !stop_requested_) exit_code_ = kSignal + dead->signal;
-  else if (!dead && banner.failed_rank() && exit_code_ != 0 && !stop_requested_)
+  else if (!dead && banner.failed_rank() && banner.failed_rank()->code != 0 && exit_code_ != 0 &&
+           !stop_requested_)
     exit_code_ = banner.failed_rank()->code;
   return {exit_code_, stop_requested_ || forced_, router_.last_step(), end_};
 }

@@ -100,6 +100,9 @@ std::string folder_of_ranks(const Options& options) {
 void find_the_program(Options& options, const Surroundings& found) {
   const bool anything_here = options.hosts.empty() || all_ranks_here(options, found);
   const std::string folder = folder_of_ranks(options);
+  std::error_code ignored;  // not being able to look is "no"
+  if (!folder.empty() && anything_here && !std::filesystem::is_directory(folder, ignored))
+    throw NotFoundError("--wdir {}: there is no such folder here", folder);
   if (!folder.empty() && options.program[0].find('/') != std::string::npos) {
     if (anything_here) find_program(std::filesystem::path(folder) / options.program[0]);
     return;

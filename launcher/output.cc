@@ -215,13 +215,14 @@ void OutputRouter::keep(int rank, std::string_view line) {
 void OutputRouter::take_line(int rank, Stream stream, const LineCutter::Piece& piece) {
   if (piece.is_rest) {
     // Of a line of ssh's that the banner's reader has kept back.
-    if (rank == kMpirunItself && stream == Stream::err && !banner_.unreachable().empty()) return;
+    if (rank == kMpirunItself && stream == Stream::err && banner_.holds_words_of_ssh()) return;
     line_open_ = false;
     keep(rank, piece.line);
     note(with_prefix(prefix_, ranks_, rank, piece.line));
     return sink(stream).add_line("", piece.end);
   }
   std::string line(piece.line);
+  if (rank == kMpirunItself && is_count_of_failed_starts(line)) return;
   if (stream == Stream::err) {
     if (const auto step = take_last_step(line)) {
       last_step_ = std::max(last_step_.value_or(*step), *step);

@@ -136,6 +136,13 @@ TEST(QuietBanner, DropsWhatBecameOfTheNotesOfRanksThatWereEnded) {
     EXPECT_THAT(reader.read(line), IsEmpty()) << line;
 }
 
+TEST(Banner, IsNoLineThatCountsFailedStarts) {
+  EXPECT_TRUE(is_count_of_failed_starts("1 total process failed to start"));
+  EXPECT_TRUE(is_count_of_failed_starts("12 total processes failed to start"));
+  EXPECT_FALSE(is_count_of_failed_starts("in all 2 total processes failed to start"));
+  EXPECT_FALSE(is_count_of_failed_starts("7"));
+}
+
 // The same words as of a note that is lost, of daemons of another version.
 TEST(QuietBanner, KeepsWhyNoDaemonCouldBeStarted) {
   BannerReader reader(true);
@@ -154,10 +161,102 @@ TEST(QuietBanner, KeepsWhySomethingCouldNotStart) {
 TEST(Banner, LeavesWhatSshCouldNotReachToItsReader) {
   for (const bool quiet : {false, true}) {
     BannerReader reader(quiet);
-    EXPECT_THAT(read_all(reader, {"ssh: Could not resolve hostname b: unknown", ""}), IsEmpty());
+    for (const char* line : {"ssh: Could not resolve hostname b: unknown", ""})
+      EXPECT_THAT(reader.read(line), IsEmpty());
     EXPECT_THAT(read_all(reader, kNotStarted), IsEmpty());
     EXPECT_EQ(reader.unreachable(), "Could not resolve hostname b: unknown");
     EXPECT_EQ(read_all(reader, kNotFound), kNotFound);
+  }
+}
+
+// As OpenSSH 9.2 wrote them, but for the names.
+TEST(Banner, KnowsTheWordsOfSshThatDoNotStartWithSsh) {
+  for (const char* line :
+       {"Host key verification failed.", "kolo@b: Permission denied (publickey,password).",
+        "Connection timed out during banner exchange", "Connection to 10.0.0.2 port 22 timed out",
+        "kex_exchange_identification: read: Connection reset by peer", "Connection reset by 10.0.0.2 port 22",
+        "Connection closed by 10.0.0.2 port 22",
+        "Unable to negotiate with 10.0.0.2 port 22: no matching host key type found. Their offer: ssh-dss",
+        "Received disconnect from 10.0.0.2 port 22:2: Too many authentication failures",
+        "No ED25519 host key is known for b and you have requested strict checking."}) {
+    std::vector<std::string> lines = {line, ""};
+    lines.insert(lines.end(), kNotStarted.begin(), kNotStarted.end());
+    const std::string words = std::string(line).substr(0, std::string(line).find_last_not_of('.') + 1);
+    for (const bool quiet : {false, true}) {
+      BannerReader reader(quiet);
+      EXPECT_THAT(read_all(reader, lines), IsEmpty());
+      EXPECT_EQ(reader.unreachable(), words);
+    }
+  }
+}
+
+TEST(Banner, SaysOnceWhatSshSaysOfSeveralHosts) {
+  BannerReader reader(false);
+  for (const char* line : {"Host key verification failed.", "", "Host key verification failed."})
+    EXPECT_THAT(reader.read(line), IsEmpty());
+  read_all(reader, kNotStarted);
+  EXPECT_EQ(reader.unreachable(), "Host key verification failed");
+}
+
+// A program on another host, whose lines come untagged with --prefix never, may print them.
+TEST(Banner, PrintsTheWordsOfSshInTheEndWhereADaemonDidStart) {
+  BannerReader reader(true);
+  EXPECT_THAT(reader.read("ssh: all is well"), IsEmpty());
+  EXPECT_THAT(reader.read("epoch 1"), ElementsAre("epoch 1"));
+  EXPECT_THAT(reader.finish(), ElementsAre("ssh: all is well"));
+  EXPECT_EQ(reader.unreachable(), "");
+}
+
+TEST(Banner, NamesTheRankThatLeftWithoutFinalizing) {
+  for (const bool quiet : {false, true}) {
+    BannerReader reader(quiet);
+    const std::vector<std::string> block = {
+        kDashes, "mpirun has exited due to process rank 12 with PID 0 on",
+        "node node2 exiting improperly. There are three reasons this could occur:", kDashes};
+    EXPECT_EQ(read_all(reader, block), quiet ? std::vector<std::string>{} : block);
+    ASSERT_TRUE(reader.failed_rank());
+    EXPECT_EQ(reader.failed_rank()->rank, 12);
+    EXPECT_EQ(reader.failed_rank()->host, "node2");
+    EXPECT_THAT(reader.failed_rank()->how, testing::StartsWith("ended without MPI_Finalize"));
+    EXPECT_TRUE(reader.failing());
+  }
+}
+
+TEST(Banner, NamesTheErrorOfMpiThatEndedARank) {
+  for (const bool quiet : {false, true}) {
+    BannerReader reader(quiet);
+    const std::vector<std::string> lines = {
+        "[node2:11698] *** An error occurred in MPI_Send",
+        "[node2:11698] *** reported by process [1096286209,1]",
+        "[node2:11698] *** on communicator MPI_COMM_WORLD",
+        "[node2:11698] *** MPI_ERR_RANK: invalid rank",
+        "[node2:11698] *** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,",
+        "[node2:11698] ***    and potentially your MPI job)"};
+    EXPECT_EQ(read_all(reader, lines), quiet ? std::vector<std::string>{} : lines);
+    ASSERT_TRUE(reader.failed_rank());
+    EXPECT_EQ(reader.failed_rank()->rank, 1);
+    EXPECT_EQ(reader.failed_rank()->host, "node2");
+    EXPECT_EQ(reader.failed_rank()->how, "was ended by an error in MPI_Send: MPI_ERR_RANK: invalid rank");
+  }
+}
+
+TEST(Banner, LeavesMissingFoldersAndSlotsToItsReader) {
+  for (const bool quiet : {false, true}) {
+    BannerReader folder(quiet), slots(quiet), filled(quiet);
+    EXPECT_THAT(
+        read_all(folder, {kDashes, "mpirun was unable to launch the specified application as it could not",
+                          "change to the specified working directory:", "",
+                          "Working directory: /no such folder", "Node: node2", kDashes}),
+        IsEmpty());
+    ASSERT_TRUE(folder.missing());
+    EXPECT_TRUE(folder.missing()->is_folder);
+    EXPECT_EQ(folder.missing()->path, "/no such folder");
+    EXPECT_EQ(folder.missing()->host, "node2");
+    read_all(slots, {kDashes, "There are not enough slots available in the system to satisfy the 2",
+                     "slots that were requested by the application:", kDashes});
+    EXPECT_TRUE(slots.lacks_slots());
+    read_all(filled, {kDashes, "All nodes which are allocated for this job are already filled.", kDashes});
+    EXPECT_TRUE(filled.lacks_slots());
   }
 }
 
@@ -168,11 +267,12 @@ TEST(Banner, LeavesAProgramThatAHostDoesNotHaveToItsReader) {
         read_all(reader,
                  {kDashes, "mpirun was unable to launch the specified application as it could not access",
                   "or execute an executable:", "", "Executable: /opt/my train", "Node: node2", "",
-                  "while attempting to start process rank 2.", kDashes, "2 total processes failed to start"}),
+                  "while attempting to start process rank 2.", kDashes}),
         IsEmpty());
-    ASSERT_TRUE(reader.missing_program());
-    EXPECT_EQ(reader.missing_program()->path, "/opt/my train");
-    EXPECT_EQ(reader.missing_program()->host, "node2");
+    ASSERT_TRUE(reader.missing());
+    EXPECT_FALSE(reader.missing()->is_folder);
+    EXPECT_EQ(reader.missing()->path, "/opt/my train");
+    EXPECT_EQ(reader.missing()->host, "node2");
   }
 }
 

@@ -85,6 +85,29 @@ TEST_F(KolorunHosts, AreNamedWhereTheProgramIsMissing) {
   }
 }
 
+TEST_F(KolorunHosts, AreNamedWhereTheFolderOfWdirIsMissing) {
+  for (const bool quiet : {false, true}) {
+    RunningProgram program(kolorun(
+        {quiet ? "-q" : "--prefix=auto", "--host", "node1:1,node2:1", "--wdir", "/no-such", "--", "true"},
+        {path_}));
+    EXPECT_EQ(program.finish(), 1);
+    EXPECT_EQ(program.out(), "");
+    EXPECT_THAT(program.err(), testing::MatchesRegex("kolorun: --wdir /no-such: node[12] has no such folder, "
+                                                     "or it may not be entered\n"));
+  }
+}
+
+TEST_F(KolorunHosts, ThatSshRefusesAreToldInOneLine) {
+  std::ofstream(folder_ + "/ssh")
+      << "#!/bin/sh\nprintf 'Host key verification failed.\\r\\n' >&2\nexit 255\n";
+  for (const bool quiet : {false, true}) {
+    RunningProgram program(
+        kolorun({quiet ? "-q" : "--prefix=auto", "--host", "node2:1", "--", "true"}, {path_}));
+    EXPECT_EQ(program.finish(), 1);
+    EXPECT_EQ(program.err(), "kolorun: a host cannot be reached: Host key verification failed (node2)\n");
+  }
+}
+
 TEST_F(KolorunHosts, AreAskedToStopToo) {
   RunningProgram program(kolorun({"-q", "--host", "node1:1,node2:1", "--", STOPPING_RANK, "7"}, {path_}));
   ASSERT_TRUE(program.wait_for("ready", 2)) << program.err();

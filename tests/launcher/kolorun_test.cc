@@ -11,6 +11,7 @@
 #include <iterator>
 #include <map>
 #include <sstream>
+#include <thread>
 
 #include "tests/launcher/running_program.h"
 #include "tests/support/paths.h"
@@ -311,6 +312,7 @@ TEST(Kolorun, EndsTheRanksWhenMpirunIsKilled) {
   ASSERT_TRUE(program.wait_for("ready", 2));
   kill(mpirun_of(program), SIGKILL);
   EXPECT_EQ(program.finish(), 137);
+  EXPECT_EQ(program.err(), "kolorun: signal 9 (Killed) has ended mpirun, and the ranks with it\n");
   for (const int rank : program.numbers_after("ready ")) EXPECT_FALSE(is_alive(rank));
 }
 
@@ -327,6 +329,43 @@ TEST(QuietKolorun, LeavesOutMpirunsBanner) {
       lines_of(
           run({"-q", "-n", "2", "--", "sh", "-c", "[ $OMPI_COMM_WORLD_RANK = 0 ] || exit 3; sleep 1"}).err),
       ElementsAre(testing::MatchesRegex("(rank 1 on [^ ]+|kolorun: a rank) ended with exit code 3")));
+}
+
+TEST(QuietKolorun, SaysInOneLineWhichRankLeftWithoutFinalizing) {
+  const Ended ended = run({"-q", "-n", "2", "--", FAILING_RANK, "early"});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(lines_of(ended.err),
+              ElementsAre(testing::MatchesRegex("rank 1 on [^ ]+ ended without MPI_Finalize, which .*")));
+}
+
+TEST(QuietKolorun, SaysInOneLineWhichErrorOfMpiEndedARank) {
+  const Ended ended = run({"-q", "-n", "2", "--", FAILING_RANK, "error"});
+  EXPECT_GT(ended.code, 0);
+  EXPECT_THAT(lines_of(ended.err),
+              ElementsAre(testing::MatchesRegex(
+                  "rank 1 on [^ ]+ was ended by an error in MPI_Send: MPI_ERR_RANK: invalid rank")));
+}
+
+TEST(Kolorun, SaysInOneLineThatMpirunHasTooFewSlots) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "kolorun lets two ranks share one core";
+  for (const char* option : {"-q", "--stdin"}) {
+    const Ended ended = run({option, "-n", "2", "--mpi-args", "--host localhost:1", "--", "true"});
+    EXPECT_EQ(ended.code, 1);
+    EXPECT_THAT(
+        lines_of(ended.err),
+        ElementsAre(testing::StartsWith("kolorun: mpirun finds fewer slots than the 2 ranks need; ")));
+  }
+}
+
+TEST(QuietKolorun, SaysThatASecondSignalHasEndedTheRanks) {
+  RunningProgram program(command({"-q", "-n", "2", "--stop-grace", "1000"}, kStubborn));
+  ASSERT_TRUE(program.wait_for("ready", 2));
+  program.signal(SIGINT);
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.finish(), 137);
+  EXPECT_THAT(lines_of(program.err()),
+              ElementsAre(testing::MatchesRegex("kolorun: a second signal, SIG(TERM|INT), has ended the "
+                                                "ranks at once; what was not saved is lost")));
 }
 
 TEST(Kolorun, SaysInOneLineThatAHostCannotBeReached) {
@@ -456,6 +495,23 @@ TEST(Wdir, IsWhereAProgramWithASlashIsLookedFor) {
   const Ended missing = run({"-n", "1", "--wdir", folder, "./other"});
   EXPECT_EQ(missing.code, 1);
   EXPECT_THAT(missing.err, HasSubstr("program " + folder + "/./other does not exist"));
+  std::filesystem::remove_all(folder);
+  for (const std::string& program : {std::string("./prog"), std::string("true")}) {
+    const Ended nowhere = run({"-n", "1", "--wdir", folder, program});
+    EXPECT_EQ(nowhere.code, 1);
+    EXPECT_EQ(nowhere.err, "kolorun: --wdir " + folder + ": there is no such folder here\n");
+  }
+}
+
+TEST(LogDir, HasAFileOfEachRankAlsoOfASilentOne) {
+  const std::string folder = testing::TempDir() + "kolorun_silent_logs";
+  std::filesystem::remove_all(folder);
+  EXPECT_EQ(run({"-q", "-n", "2", "--log-dir", folder, "--", "sh", "-c",
+                 "[ $OMPI_COMM_WORLD_RANK = 1 ] || echo on"})
+                .code,
+            0);
+  EXPECT_EQ(std::filesystem::file_size(folder + "/rank_0.log"), 3u);
+  EXPECT_EQ(std::filesystem::file_size(folder + "/rank_1.log"), 0u);
   std::filesystem::remove_all(folder);
 }
 
