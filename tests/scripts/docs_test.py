@@ -112,6 +112,28 @@ class Pages(unittest.TestCase):
         self.assertEqual(holders - listed, set(), "mutable globals that the page does not name")
         self.assertEqual(listed - holders, set(), "files of the page without a mutable global")
 
+    def test_each_registered_name_is_on_its_page(self):
+        optimizer, allreduce = r'const RegisterOptimizer \w+\("(\w+)"', r'const RegisterAllreduce \w+\("(\w+)"'
+        model = r'const RegisterModel \w+\(\s*\{\.name = "(\w+)"'
+        layers, activations = r"const RegisterLayer \w+\[\] = \{(.*?)\};\n\n", r"known_activations\(\) \{(.*?)\n\}"
+        for page, sources, registration, name, examples in (
+                ("optimizers.md", "optimizer/*.cc", optimizer, None, {"adamw", "nesterov"}),
+                ("layers.md", "models/*.cc", model, None, {"mlp", "vgg16"}),
+                ("collectives.md", "collectives/algorithms/*.cc", allreduce, None, {"ring", "halving_doubling"}),
+                ("keras.md", "models/keras/*_layers.cc", layers, r'\{"([A-Z]\w+)",', {"Dense", "ReLU", "Add", "BatchNormalization"}),
+                ("keras.md", "models/keras/activations.cc", activations, r'\{"([a-z]\w+)",', {"linear", "softmax"})):
+            shown = read(os.path.join(ROOT, "docs", page))
+            found = set()
+            for path in glob.glob(os.path.join(ROOT, sources)):
+                text = read(path)
+                matches = re.findall(registration, text, re.DOTALL)
+                declared = re.findall(r"const Register(?:Optimizer|Model|Allreduce|Layer) ", text)
+                self.assertEqual(len(matches), len(declared) or len(matches), f"{path} registers in another form")
+                found.update(matches if name is None else (each for match in matches for each in re.findall(name, match)))
+            self.assertLessEqual(examples, found)
+            missing = {each for each in found if f"`{each}`" not in shown}
+            self.assertEqual(missing, set(), f"registered by {sources}, but not on docs/{page}")
+
     def test_links_lead_to_files(self):
         checked = 0
         for page in pages():
