@@ -347,7 +347,9 @@ std::vector<std::string> BannerReader::end_block() {
     return {};
   }
   if (has(says_slots_are_missing)) return lacks_slots_ = true, std::vector<std::string>{};
-  if (holds_words_of_ssh() && has(says_daemon_did_not_start))
+  // Of a host that is lost later ssh may use the same words, and mpirun the same block.
+  const bool was_running = !lost_host_.empty() || lost_daemon_ || dead_rank_ || failed_rank_;
+  if (holds_words_of_ssh() && !was_running && has(says_daemon_did_not_start))
     return take_words_of_ssh(), std::vector<std::string>{};
   if (!unreachable_.empty() && has(says_daemons_cannot_talk)) return {};
   const bool noise = std::any_of(block.begin(), block.end(), [&](const std::string& line) {

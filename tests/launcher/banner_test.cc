@@ -190,6 +190,15 @@ TEST(Banner, KnowsTheWordsOfSshThatDoNotStartWithSsh) {
   }
 }
 
+TEST(Banner, TakesNoHostForUnreachableThatWasLostLater) {
+  BannerReader reader(true);
+  reader.read("Timeout, server node2 not responding.");
+  reader.read("Connection reset by 10.0.0.2 port 22");
+  EXPECT_THAT(read_all(reader, kNotStarted), ElementsAre("Connection reset by 10.0.0.2 port 22"));
+  EXPECT_EQ(reader.unreachable(), "");
+  EXPECT_EQ(reader.lost_host(), "node2");
+}
+
 TEST(Banner, SaysOnceWhatSshSaysOfSeveralHosts) {
   BannerReader reader(false);
   for (const char* line : {"Host key verification failed.", "", "Host key verification failed."})
