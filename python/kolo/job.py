@@ -9,8 +9,6 @@ from typing import Any, Optional, Sequence, Union
 import numpy as np
 
 from kolo import _kolo
-from kolo._kolo import (cross_rank, cross_size, hostname, is_homogeneous, local_rank, local_size, node_count, rank,
-                        size, start_timeline, stop_timeline)
 
 __all__ = ["cross_rank", "cross_size", "exit_code", "hostname", "init", "is_homogeneous", "is_initialized", "local_rank",
            "local_size", "node_count", "rank", "should_stop", "shutdown", "size", "start_timeline", "stop_timeline"]
@@ -79,6 +77,64 @@ def is_initialized() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+# Each raises FailedPreconditionError before init().
+
+
+def rank() -> int:
+    """This process's number among the ranks, from 0 on."""
+    return _kolo.rank()
+
+
+def size() -> int:
+    """How many ranks there are."""
+    return _kolo.size()
+
+
+def local_rank() -> int:
+    """This process's number among the ranks that share its node's memory, from 0 on."""
+    return _kolo.local_rank()
+
+
+def local_size() -> int:
+    """How many ranks its node has."""
+    return _kolo.local_size()
+
+
+def cross_rank() -> int:
+    """The number of its node among the nodes that have a rank of its local_rank()."""
+    return _kolo.cross_rank()
+
+
+def cross_size() -> int:
+    """How many nodes have a rank of its local_rank()."""
+    return _kolo.cross_size()
+
+
+def node_count() -> int:
+    """How many nodes have ranks."""
+    return _kolo.node_count()
+
+
+def is_homogeneous() -> bool:
+    """Whether all nodes have as many ranks."""
+    return _kolo.is_homogeneous()
+
+
+def hostname() -> str:
+    """This node's name."""
+    return _kolo.hostname()
+
+
+def start_timeline(path: str) -> None:
+    """Begins to record what the ranks reduce, and when, as KOLO_TIMELINE does from init() on. Collective."""
+    _kolo.start_timeline(path)
+
+
+def stop_timeline() -> None:
+    """Ends what start_timeline() began. Collective."""
+    _kolo.stop_timeline()
 
 
 def should_stop(step: Optional[int] = None) -> bool:

@@ -9,6 +9,10 @@ from kolo import _kolo
 from kolo.arrays import memory_of
 
 
+# What kolo has no samples of, and what becomes of it: as with .npy files.
+TAKEN_AS = {"float16": np.float32, "bool": np.float32, "int8": np.int32, "int16": np.int32, "uint16": np.int32, "uint32": np.int64}
+
+
 class Predictor:
     """The network of a checkpoint folder, in its inference form; load_predictor makes one.
 
@@ -23,8 +27,9 @@ class Predictor:
         numbers these, [N, outputs]; of one of several labels the probability of each, [N, labels].
 
         samples: [N, *sample_shape]. float32 or float64 as in training, where pixels are in 0 … 1; uint8 pixels are divided
-        by 255; int32 or int64 tokens for a text model. --normalize's mean and deviation are part of the network. Raises
-        InvalidArgumentError for another shape or type.
+        by 255; int32 or int64 tokens for a text model. Numbers of other types are taken as a .npy file's are, and images
+        of one channel may come as [N,H,W]. --normalize's mean and deviation are part of the network. Raises TypeError for
+        what is no number, InvalidArgumentError for another shape.
         """
         return self._run(samples, False)
 
@@ -33,7 +38,14 @@ class Predictor:
         return self._run(samples, True)
 
     def _run(self, samples: np.ndarray, logits: bool) -> np.ndarray:
-        return np.asarray(self._native.predict(memory_of(np.asarray(samples, order="C")), logits))
+        array = np.asarray(samples)
+        if array.dtype.kind not in "fiub":
+            raise TypeError(f"samples of {array.dtype}; numbers are asked for")
+        array = np.ascontiguousarray(array, TAKEN_AS.get(array.dtype.name, array.dtype.newbyteorder("=")))
+        shape = self.sample_shape
+        if len(shape) == 3 and shape[0] == 1 and array.shape[1:] == shape[1:]:
+            array = array.reshape(-1, *shape)
+        return np.asarray(self._native.predict(memory_of(array), logits))
 
     @property
     def sample_shape(self) -> Tuple[int, ...]:

@@ -86,6 +86,17 @@ def test_pixels_may_be_of_either_type(trained):
     assert predictor(pixels[:0]).shape == (0, 10)
 
 
+def test_numbers_of_other_types_and_orders_are_taken(trained):
+    predictor, samples = kolo.load_predictor(trained), np.random.default_rng(4).integers(0, 2, (3, 1, 28, 28))
+    expected = predictor(samples.astype(np.float32))
+    for given in (samples.astype(">f4"), samples.astype(np.float16), samples.astype(bool), samples.astype(np.float32)[:, 0],
+                  np.asfortranarray(samples.astype(np.float32))):
+        np.testing.assert_array_equal(predictor(given), expected)
+    for given, said in ((np.full((3, 1, 28, 28), "7"), "samples of <U1; numbers are asked for"), (samples.astype(complex), "complex128")):
+        with pytest.raises(TypeError, match=said):
+            predictor(given)
+
+
 def test_it_says_what_it_takes(trained):
     predictor = kolo.load_predictor(trained)
     assert predictor.sample_shape == (1, 28, 28)

@@ -36,6 +36,14 @@ def test_blocking_calls_have_the_parameters_of_their_other_form():
     assert str(inspect.signature(kolo.join).return_annotation) == "<class 'int'>"
 
 
+def test_each_function_tells_its_parameters_and_its_result():
+    for name in public():
+        if inspect.isroutine(getattr(kolo, name)):
+            signature = inspect.signature(getattr(kolo, name))
+            assert signature.return_annotation is not inspect.Signature.empty, name
+            assert all(p.annotation is not inspect.Parameter.empty for p in signature.parameters.values()), name
+
+
 def test_type_checkers_find_its_types():
     folder = os.path.dirname(kolo.__file__)
     assert {"py.typed", "_kolo.pyi"} <= set(os.listdir(folder))
