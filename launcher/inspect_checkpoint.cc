@@ -111,12 +111,15 @@ void print_config(const nlohmann::ordered_json& config) {
   if (!config.is_object()) return;
   try {
     const auto &model = config.at("model"), &data = config.at("data"), &kolo = config.at("kolo");
-    fmt::print("model {}, {} of {} classes, optimizer {}, kolo {} {}\n", model.at("name").get<std::string>(),
-               data.at("name").get<std::string>(), data.at("classes").get<std::int64_t>(),
+    const std::string found = data.value("several_labels", false) ? "labels"
+                              : data.value("regression", false)   ? "numbers to find"
+                                                                  : "classes";
+    fmt::print("model {}, {}, {}: {}, optimizer {}, kolo {} {}\n", model.at("name").get<std::string>(),
+               data.at("name").get<std::string>(), found, data.at("classes").get<std::int64_t>(),
                config.at("optimizer").get<std::string>(), kolo.at("version").get<std::string>(),
                kolo.at("commit").get<std::string>());
     if (data.contains("class_names"))
-      fmt::print("classes {}\n", fmt::join(data["class_names"].get<std::vector<std::string>>(), ", "));
+      fmt::print("{} {}\n", found, fmt::join(data["class_names"].get<std::vector<std::string>>(), ", "));
     fmt::print("command {}\n", config.at("command").get<std::string>());
   } catch (const nlohmann::json::exception& error) {
     fmt::print("config.json is not what kolo-train wrote: {}\n", error.what());

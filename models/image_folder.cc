@@ -9,9 +9,9 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
-#include <kolo/models/samples_internal.h>
 #include <kolo/models/paths.h>
 #include <kolo/models/samples.h>
+#include <kolo/models/samples_internal.h>
 
 namespace kolo::models {
 namespace {
@@ -67,10 +67,10 @@ fs::path train_folder(const fs::path& folder) {
   return is_folder(folder / "train") ? folder / "train" : folder;
 }
 
-std::optional<fs::path> test_folder(const fs::path& folder) {
+std::optional<fs::path> test_folder(const fs::path& folder, Split split) {
   if (!is_folder(folder / "train")) return std::nullopt;
-  for (const char* const split : {"test", "val", "valid", "validation"})
-    if (is_folder(folder / split)) return folder / split;
+  for (const char* const name : detail::folders_of(split))
+    if (is_folder(folder / name)) return folder / name;
   return std::nullopt;
 }
 
@@ -82,7 +82,8 @@ void add_beside(const fs::path& folder, const fs::path& of_split, Split split, L
   detail::add_left_out(of_split, classes, beside);
   if (split == Split::train && of_split != folder) {
     std::vector<std::string> splits = {"train"};
-    if (const auto test = test_folder(folder)) splits.push_back(test->filename().string());
+    for (const Split other : {Split::validation, Split::test})
+      if (const auto found = test_folder(folder, other)) splits.push_back(found->filename().string());
     detail::add_left_out(folder, splits, beside);
   }
   for (const auto& [kind, count] : beside)
@@ -158,10 +159,11 @@ bool is_image_folder(const fs::path& folder) {
                      [&](const fs::path& one) { return !images_below(one, ignored).empty(); });
 }
 
-bool has_image_folder_test(const fs::path& folder) { return test_folder(folder).has_value(); }
+bool has_image_folder_test(const fs::path& folder) { return test_folder(folder, Split::test).has_value(); }
 
 ImageFolder list_image_folder(const fs::path& folder, Split split) {
-  const std::optional<fs::path> of_split = split == Split::train ? train_folder(folder) : test_folder(folder);
+  const std::optional<fs::path> of_split =
+      split == Split::train ? train_folder(folder) : test_folder(folder, split);
   if (!of_split || !is_folder(*of_split))
     throw NotFoundError("{}: there is no folder {} of images in it", folder.string(),
                         split == Split::train ? "train" : "test, val, valid or validation");
@@ -186,6 +188,11 @@ ImageFolder list_image_folder(const fs::path& folder, Split split) {
   if (found.files.empty()) throw InvalidArgumentError("{}: there are no images in it", of_split->string());
   add_beside(folder, *of_split, split, left_out);
   found.left_out = left_out_text(left_out);
+  const auto validation = test_folder(folder, Split::validation), test = test_folder(folder, Split::test);
+  if (split == Split::train && validation != test)
+    found.left_out += fmt::format("{}{}/ for testing while it trains, and {}/ with --evaluate",
+                                  found.left_out.empty() ? "" : ", ", validation->filename().string(),
+                                  test->filename().string());
   return found;
 }
 

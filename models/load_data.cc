@@ -69,6 +69,9 @@ void number_classes(ImageFolder& folder, const std::vector<std::string>& names) 
   folder.classes = names;
 }
 
+// What a training looks at while it learns is none that the trained model is told by, where there are both.
+Split evaluated(Wanted wanted) { return wanted.train ? Split::validation : Split::test; }
+
 Found photographs(const fs::path& folder, const DataRequest& request, Split split) {
   const bool has_test = has_image_folder_test(folder);
   if (split == Split::train || has_test) return pictures(list_image_folder(folder, split), request);
@@ -114,7 +117,7 @@ DataSplits named_pictures(const fs::path& folder, const DataRequest& request, Wa
   if (has_test) {
     ImageFolder test;
     const auto kind = request.label_kind.value_or(all.several ? LabelKind::several : LabelKind::one_class);
-    if (wanted.test) test = list_named_images(folder, Split::test, request.table.target, kind);
+    if (wanted.test) test = list_named_images(folder, evaluated(wanted), request.table.target, kind);
     if (wanted.test) number_classes(test, names.empty() ? all.classes : names);
     if (wanted.train) splits.train = pictures(std::move(all), request);
     if (wanted.test) splits.test = pictures(std::move(test), request);
@@ -177,7 +180,10 @@ DataSplits from_folder(const fs::path& folder, const DataRequest& request, Wante
   if (is_cifar10(folder)) return each_of(cifar10);
   if (is_file(folder / "x_train.npy") || is_file(folder / "x_test.npy")) return each_of(detail::npy_pair);
   if (is_named_images(folder)) return named_pictures(folder, request, wanted);
-  if (is_image_folder(folder)) return each_of(photographs);
+  if (is_image_folder(folder))
+    return each(request, wanted, [&](const DataRequest& asked, Split split) {
+      return photographs(folder, asked, split == Split::train ? split : evaluated(wanted));
+    });
   if (detail::is_table_folder(folder)) return detail::table_samples(folder, request, wanted);
   if (!is_mnist(folder)) throw_unknown_folder(folder);
   return each(request, wanted, digits);

@@ -17,6 +17,7 @@
 #include <kolo/models/csv_columns.h>
 #include <kolo/models/csv_file.h>
 #include <kolo/models/paths.h>
+#include <kolo/models/samples_internal.h>
 #include <kolo/models/table_samples.h>
 
 namespace kolo::models {
@@ -55,7 +56,7 @@ std::optional<Place> table_of(const fs::path& folder, Split split) {
       return Place{.table = folder / "train.csv", .pictures = train};
     return std::nullopt;
   }
-  for (const char* const name : {"test", "val", "valid", "validation"})
+  for (const char* const name : detail::folders_of(split))
     if (auto found = table_in(folder / name)) return found;
   return std::nullopt;
 }

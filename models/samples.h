@@ -83,8 +83,9 @@ class CounterRandom {
 
 // Labelled images in memory: what every source of them hands to the batches.
 
-enum class Split { train, test };
-/// "train" or "test".
+/// validation: what a training is evaluated with while it learns. Only folders of pictures tell it from test.
+enum class Split { train, test, validation };
+/// "train", else "test".
 inline const char* name(Split split) { return split == Split::train ? "train" : "test"; }
 
 /// A copy shares the pixels.

@@ -14,6 +14,12 @@ namespace kolo::models::detail {
 /// InvalidArgumentError for what is not finite there.
 std::shared_ptr<const SampleSet> array_samples_of(SampleKind kind, Tensor x, Tensor y);
 
+/// Names of the folders that may hold a split which is none of training, the preferred one first.
+inline std::array<const char*, 4> folders_of(Split split) {
+  if (split == Split::validation) return {"val", "valid", "validation", "test"};
+  return {"test", "val", "valid", "validation"};
+}
+
 // Drawing changes of images, and making them.
 
 /// Throws InvalidArgumentError for what augmentation_from would refuse, and for crops of images that have

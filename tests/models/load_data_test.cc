@@ -136,9 +136,20 @@ TEST_F(Data, TellWhatLiesBesideTheirClasses) {
   for (const char* name : {"train/a/1.png", "train/b/1.png", "train/2.png", "val/a/1.png", "test/b/1.png"})
     write_picture(name, 1);
   for (const char* name : {"train/a/x.heic", "train/a/y.heic", "notes.md", "test/b/z.gif"}) write(name, "x");
-  EXPECT_EQ(load_data(request(), Split::train)->kind().note,
-            "left out: 2 .heic, 1 .md, 1 folder val/, 1 pictures in no folder of a class");
+  EXPECT_EQ(
+      load_data(request(), Split::train)->kind().note,
+      "left out: 2 .heic, 1 .md, 1 pictures in no folder of a class, val/ for testing while it trains, and "
+      "test/ with --evaluate");
   EXPECT_EQ(load_data(request(), Split::test)->kind().note, "left out: 1 .gif");
+}
+
+TEST_F(Data, AreEvaluatedWithValWhileTheyAreLearntAndWithTestLater) {
+  for (const char* name : {"train/a/1.png", "train/b/1.png", "val/a/1.png", "val/b/1.png", "test/b/1.png"})
+    write_picture(name, 1);
+  EXPECT_EQ(load_splits(request()).test->size(), 2);
+  EXPECT_EQ(load_data(request(), Split::test)->size(), 1);
+  std::filesystem::remove_all(folder_ / "val");
+  EXPECT_EQ(load_splits(request()).test->size(), 1);
 }
 
 TEST_F(Data, AreAllForTestingWhereTheModelHasLearntFromOthers) {

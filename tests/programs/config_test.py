@@ -57,7 +57,15 @@ class Written(Config):
 
     def test_kolo_inspect_tells_it(self):
         self.assert_ok(self.train("--model", "mlp", *SMALL, "--steps", 2))
-        self.assertIn("model mlp, generated digits of 10 classes", self.assert_ok(run("kolo-inspect", "checkpoint", self.ck)).out)
+        self.assertIn("model mlp, generated digits, classes: 10,", self.assert_ok(run("kolo-inspect", "checkpoint", self.ck)).out)
+
+    def test_kolo_inspect_tells_numbers_to_find(self):
+        table = self.folder / "house.csv"
+        table.write_text("rooms,price\n" + "".join(f"{i % 5},{i % 5 + 0.5}\n" for i in range(40)))
+        self.assert_ok(self.train("--model", "mlp", "--data", table, "--threads", 1, "--batch-size", 8, "--steps", 2))
+        out = self.assert_ok(run("kolo-inspect", "checkpoint", self.ck)).out
+        self.assertIn("model mlp, house.csv, numbers to find: 1,", out)
+        self.assertIn("numbers to find price\n", out)
         told = json.loads(self.assert_ok(run("kolo-inspect", "checkpoint", self.ck, "--json")).out)
         self.assertEqual(told["config"], {k: v for k, v in self.config().items() if k != "command"})
 
