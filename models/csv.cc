@@ -176,6 +176,9 @@ class Reader {
         for (auto& [i, words] : words_) words.take(file, fields[place_in(file, i)]);
     }
     for (auto& [i, words] : words_) words.finish();
+    if (splits_labels() && options_.labelled && schema_.outputs() < 2)
+      throw InvalidArgumentError("{}: one label, {}; there must be at least two", files_.front().name(),
+                                 fmt::join(schema_.output_names(), ""));
   }
 
   CsvTable table() {

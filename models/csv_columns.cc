@@ -24,7 +24,7 @@ bool counts_columns(const Fields& fields) {
 
 bool has_names(const Fields& fields, bool decimal_comma, const CsvOptions& options) {
   if (usual_label(fields) || counts_columns(fields)) return true;
-  std::vector<std::string> targets = parts_between_commas(options.target);
+  std::vector<std::string> targets = parts_of(options.target, ',');
   targets.push_back(options.target);
   for (const std::string& target : targets)
     if (!target.empty() && !number_in(target) && place_of(target, fields, true)) return true;
@@ -151,7 +151,7 @@ void find_by_place(CsvColumns& found, CsvFile& file, const Fields& fields, const
 std::vector<std::size_t> target_places(const CsvFile& file, const Fields& names, const std::string& target) {
   if (const auto whole = place_of(target, names, file.has_names)) return {*whole};
   std::vector<std::size_t> places;
-  std::vector<std::string> parts = parts_between_commas(target);
+  std::vector<std::string> parts = parts_of(target, ',');
   if (parts.empty()) parts = {target};
   for (const std::string& part : parts) {
     places.push_back(required_place(file, names, part, "--target"));

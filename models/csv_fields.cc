@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <sstream>
 #include <vector>
 
 #include <kolo/core/base/csv_line.h>
@@ -108,23 +107,15 @@ bool is_empty_cell(std::string_view field) {
   return field.empty();
 }
 
-std::vector<std::string> parts_between_commas(const std::string& text) {
-  std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, ',');)
-    if (!part.empty()) parts.push_back(part);
-  return parts;
-}
-
-std::vector<std::string> parts_between_bars(std::string_view text) {
+std::vector<std::string> parts_of(std::string_view text, char separator) {
   std::vector<std::string> parts;
   for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t bar = std::min(text.find('|', begin), text.size());
-    std::size_t end = bar;
+    const std::size_t border = std::min(text.find(separator, begin), text.size());
+    std::size_t end = border;
     while (begin < end && (text[begin] == ' ' || text[begin] == '\t')) ++begin;
     while (begin < end && (text[end - 1] == ' ' || text[end - 1] == '\t')) --end;
     if (begin < end) parts.emplace_back(text.substr(begin, end - begin));
-    begin = bar + 1;
+    begin = border + 1;
   }
   return parts;
 }

@@ -21,12 +21,9 @@ bool is_out_of_range(std::string_view field);
 /// "", NA, N/A, NaN, null and ?, in letters of any size.
 bool is_empty_cell(std::string_view field);
 
-/// What stands between commas; parts that are empty are left out.
-std::vector<std::string> parts_between_commas(const std::string& text);
-
-/// "cat | dog" as cat and dog: what stands between the bars, without blanks around it; parts that are empty
-/// are left out.
-std::vector<std::string> parts_between_bars(std::string_view text);
+/// "cat | dog" as cat and dog: what stands between the separators, without blanks around it; parts that are
+/// empty are left out.
+std::vector<std::string> parts_of(std::string_view text, char separator);
 
 /// Throws InvalidArgumentError, with the line's number, for a file of `text` that is not UTF-8.
 void check_utf8(const std::string& name, std::string_view text);

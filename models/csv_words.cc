@@ -27,7 +27,7 @@ void ColumnWords::take(const CsvFile& file, std::string_view field) {
   if (!is_empty_cell(field)) {
     if (!options_.is_split) take_word(file, unquoted(field));
     else
-      for (std::string& word : parts_between_bars(unquoted(field))) take_word(file, std::move(word));
+      for (std::string& word : parts_of(unquoted(field), '|')) take_word(file, std::move(word));
   }
   ends_.push_back(found_.size());
 }

@@ -163,7 +163,7 @@ class NamedImages {
   }
 
   std::vector<std::string> words_in(const std::string& cell) const {
-    return is_split_ ? detail::parts_between_bars(cell) : std::vector{cell};
+    return is_split_ ? detail::parts_of(cell, '|') : std::vector{cell};
   }
 
   // Sorted; numbers by their size.

@@ -41,6 +41,7 @@ void evaluate(const TrainOptions& options) {
                      .json = options.json,
                      .log_file = metrics_file,
                      .data_name = data.kind().name,
+                     .label_kind = data.kind().label_kind,
                      .tokens = data.kind().dtype == DType::i32,
                      .ranks = process().size});
   progress.start(result.global_step);

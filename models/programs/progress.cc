@@ -158,15 +158,15 @@ std::string Progress::told(const Evaluation& test) const {
                      options_.tokens ? "tokens" : "samples", options_.data_name);
 }
 
-void Progress::add_to(Json& row, const std::optional<Evaluation>& test) {
-  if (test && test->errors) {
-    row["test_mae"] = test->errors->mae;
-    row["test_rmse"] = test->errors->rmse;
-    row["test_r2"] = or_null(test->errors->r2);
-  } else if (test && test->scores) {
-    row["test_exact_match"] = test->accuracy();
+void Progress::add_to(Json& row, const std::optional<Evaluation>& test) const {
+  if (options_.label_kind == LabelKind::numbers) {
+    const auto errors = test ? test->errors : std::nullopt;
+    row["test_mae"] = errors ? Json(errors->mae) : Json(nullptr);
+    row["test_rmse"] = errors ? Json(errors->rmse) : Json(nullptr);
+    row["test_r2"] = errors ? or_null(errors->r2) : Json(nullptr);
   } else {
-    row["test_accuracy"] = test ? Json(test->accuracy()) : Json(nullptr);
+    row[options_.label_kind == LabelKind::several ? "test_exact_match" : "test_accuracy"] =
+        test ? Json(test->accuracy()) : Json(nullptr);
   }
   row["test_loss"] = test ? Json(test->loss()) : Json(nullptr);
 }

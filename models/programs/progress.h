@@ -21,7 +21,8 @@ struct ProgressOptions {
   bool json = false;
   std::string log_file;   // "": none
   std::string data_name;  // "mnist", "generated digits"
-  bool tokens = false;    // what is tested are the tokens of a text
+  LabelKind label_kind = LabelKind::one_class;
+  bool tokens = false;  // what is tested are the tokens of a text
   int ranks = 1;
   std::int64_t global_batch = 0;     // samples of all ranks in a step
   std::int64_t steps_per_epoch = 0;  // 0: there are no epochs, nothing is trained
@@ -79,7 +80,7 @@ class Progress {
   double epoch_at(std::int64_t global_step) const;
   Json row(const char* event, std::int64_t global_step) const;
   std::string told(const Evaluation& test) const;
-  static void add_to(Json& row, const std::optional<Evaluation>& test);
+  void add_to(Json& row, const std::optional<Evaluation>& test) const;
   void write_json(const Json& row);
   void write_log(const std::string& line, const Json& row);
   void print_line(const std::string& line);

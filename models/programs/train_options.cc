@@ -154,7 +154,7 @@ TrainOptions read_values(const po::variables_map& values) {
   if (const auto text = given(values, "context")) options.context = count("context", *text, 1, 1 << 20);
   options.data = given(values, "data");
   options.target = given(values, "target").value_or("");
-  if (const auto text = given(values, "ignore")) options.ignore = detail::parts_between_commas(*text);
+  if (const auto text = given(values, "ignore")) options.ignore = detail::parts_of(*text, ',');
   if (const auto text = given(values, "missing")) options.missing = missing_from(*text);
   if (const auto text = given(values, "loss")) options.loss = loss_from(*text);
   options.skip_damaged = values["skip-damaged"].as<bool>();

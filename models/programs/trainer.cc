@@ -188,6 +188,7 @@ void train(const TrainOptions& options) {
                      .json = options.json,
                      .log_file = metrics_file,
                      .data_name = data.kind().name,
+                     .label_kind = data.kind().label_kind,
                      .tokens = data.kind().dtype == DType::i32,
                      .ranks = process().size,
                      .global_batch = global_batch,

@@ -151,6 +151,11 @@ TEST_F(Csv, TakesSeveralTargetsAsNumbersToFind) {
          {.known = table.schema});
 }
 
+TEST_F(Csv, TakesBlanksBetweenTargetsAndRefusesOneLabelAlone) {
+  EXPECT_EQ(read("a,b,c\n1,.5,2\n", {.target = "b , c"}).y.shape(), (Shape{1, 2}));
+  refuse("a,tags\n1,cat|\n2,\n", "one label, cat; there must be at least two");
+}
+
 TEST_F(Csv, KeepsATargetWhoseNameHasAComma) {
   EXPECT_THAT(read("a,\"b,c\"\n1,.5\n2,.25\n", {.target = "b,c"}).y.span<float>(), ElementsAre(.5F, .25F));
 }

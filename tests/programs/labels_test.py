@@ -4,6 +4,7 @@ import csv
 import json
 import math
 import random
+import shutil
 import struct
 import unittest
 
@@ -130,6 +131,10 @@ class Tables(Labels):
     def test_top_names_the_most_probable_labels(self):
         folder, _ = self.words()
         self.assert_ok(self.ask("--model", "mlp", "--steps", 5, "--data", folder))
+        (folder / "alone").mkdir()
+        shutil.copy(folder / "train.csv", folder / "alone")
+        done = self.assert_ok(run("kolo-train", "--model", "mlp", "--steps", 2, "--data", folder / "alone", "--json")).done
+        self.assertEqual((done["test_exact_match"], "test_accuracy" in done), (None, False))
         found = self.predicted(folder / "test.csv")
         rows = [json.loads(line) for line in self.assert_ok(self.ask("--predict", folder / "test.csv", "--top", 2, "--json")).out.splitlines()]
         for row, probabilities in zip(rows, found):
