@@ -41,7 +41,7 @@ struct TrainOptions {
   MissingCells missing = MissingCells::refuse;  // of a table: its empty cells
   std::string loss;                             // "": the usual one of the data
   bool skip_damaged = false;                    // pictures that cannot be decoded are left out
-  std::string augment;  // as augmentation_from takes it; "": images stay as they are
+  std::string augment;                          // as augmentation_from takes it; "": images stay as they are
   bool normalize = false;
   std::string optimizer = "adam";
   std::optional<double> learning_rate;  // set by parse_train_options: without the option the optimizer's own
