@@ -19,7 +19,6 @@
 #include <kolo/core/base/json_text.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
-#include <kolo/core/ops/activations.h>
 #include <kolo/models/data.h>
 #include <kolo/models/predictor.h>
 #include <kolo/models/programs/restored_model.h>

@@ -124,7 +124,8 @@ class Targets(Regression):
             lines = ["sum,a,difference,b,far"]
             for _ in range(count):
                 a, b = self.numbers.uniform(-1, 1), self.numbers.uniform(-1, 1)
-                lines.append(f"{a + b},{a},{100 * (a - b)},{b},{1e6 + a}")
+                far, = struct.unpack("f", struct.pack("f", 1e6 + a))  # as kolo rounds it
+                lines.append(f"{a + b},{a},{100 * (a - b)},{b},{far}")
             (folder / name).write_text("\n".join(lines) + "\n")
         return folder
 
