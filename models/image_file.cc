@@ -61,7 +61,8 @@ Picture decoded(const std::string& bytes, const std::string& name, const LeastSi
 }
 
 std::uint8_t rounded(float value) {
-  return static_cast<std::uint8_t>(std::clamp(value, 0.0F, 255.0F) + 0.5F);
+  const float half_above = std::clamp(value, 0.0F, 255.0F) + 0.5F;  // std::lround would be a call
+  return static_cast<std::uint8_t>(half_above);
 }
 
 void resample(const Picture& picture, const Resampling& across, const Resampling& down, std::int64_t channels,

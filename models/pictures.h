@@ -32,11 +32,11 @@ bool is_image_name(const std::filesystem::path& path);
 /// damaged or truncated file, of which no part is taken; what InputFile throws.
 Picture read_image(const std::filesystem::path& path, std::int64_t height, std::int64_t width);
 
-/// A part of a picture, in its pixels; it may begin and end within one.
+/// A part of a picture, in its pixels; it may begin and end within one. A value.
 struct PictureBox {
   double top = 0, left = 0, height = 0, width = 0;
 };
-/// Of a file, the part that was asked for and what stands around it.
+/// A picture, and the part of it that was chosen. A value.
 struct PicturePart {
   Picture picture;
   PictureBox box;  // in the pixels of `picture`
