@@ -7,8 +7,8 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/input_file.h>
 #include <kolo/core/base/json_text.h>
-#include <kolo/models/samples.h>
 #include <kolo/models/folder_config_internal.h>
+#include <kolo/models/samples.h>
 
 namespace kolo::models {
 namespace {

@@ -6,7 +6,6 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/models/samples_internal.h>
-#include <kolo/models/samples_internal.h>
 
 namespace kolo::models {
 namespace {

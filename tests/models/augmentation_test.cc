@@ -12,9 +12,9 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
-#include <kolo/models/samples_internal.h>
 #include <kolo/models/batches.h>
 #include <kolo/models/samples.h>
+#include <kolo/models/samples_internal.h>
 
 namespace kolo::models {
 namespace {
