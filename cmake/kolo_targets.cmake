@@ -27,7 +27,7 @@ function(kolo_keep_out_of_unity)
   endforeach()
 endfunction()
 
-# In a unity build each sixth room, part and program is compiled source by source, those that KOLO_SINGLE_TURN, 0 to 5,
+# In a unity build a sixth of the rooms, parts and programs is compiled source by source, those that KOLO_SINGLE_TURN, 0 to 5,
 # says: a missing include shows there.
 function(kolo_take_a_turn)
   if("${KOLO_SINGLE_TURN}" STREQUAL "")
@@ -37,10 +37,10 @@ function(kolo_take_a_turn)
   get_property(parts GLOBAL PROPERTY KOLO_PARTS)
   list(TRANSFORM parts PREPEND kolo_)
   get_property(programs GLOBAL PROPERTY KOLO_PROGRAMS)
-  set(count 0)
   foreach(target IN LISTS rooms parts programs)
-    math(EXPR turn "${count} % 6")
-    math(EXPR count "${count} + 1")
+    string(MD5 hash ${target})  # a room's turn does not depend on which others there are
+    string(SUBSTRING ${hash} 0 4 digits)
+    math(EXPR turn "0x${digits} % 6")
     if(turn EQUAL KOLO_SINGLE_TURN)
       set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)
     endif()

@@ -164,7 +164,7 @@ class Site(unittest.TestCase):
         self.assertIn("allreduce(array: np.ndarray, op: str=&#39;average&#39;", page.replace("'", "&#39;"))
         self.assertIn("kolo.torch.DistributedOptimizer", page)
         self.assertIn("kolo.errors.UnavailableError", page)
-        self.assertIn("start_timeline(path)", page)
+        self.assertIn("start_timeline(path: str)", page)
 
     def test_a_notebook_is_a_page_with_what_it_drew(self):
         page = make_site.read(os.path.join(self.folder, "source_python_examples_numpy_ipynb.html"))
