@@ -178,7 +178,7 @@ TEST_P(RpcWorkerParts, EndAtTheirDeadline) {
   };
   std::promise<void> ended;
   const auto call = task.remote_worker()->run_part(
-      request(), in(std::chrono::milliseconds(50)),
+      request(), in(std::chrono::seconds(2)),  // so long that it has come to the task by then
       [&](std::exception_ptr error, PartResult) { ended.set_exception(error); });
   EXPECT_THROW(ended.get_future().get(), DeadlineExceededError);
   EXPECT_EQ(stopped.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
