@@ -14,6 +14,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/json_text.h>
 #include <kolo/core/base/text.h>
+#include <kolo/models/programs/losses.h>
 
 namespace kolo::models {
 namespace {
@@ -43,15 +44,6 @@ const Metric* find_metric(const std::string& name) {
   const auto* const found = std::find_if(kMetrics.begin(), kMetrics.end(),
                                          [&](const Metric& metric) { return metric.name == name; });
   return found == kMetrics.end() ? nullptr : found;
-}
-
-const char* plural_of(LabelKind kind) {
-  switch (kind) {
-    case LabelKind::one_class: return "classes";
-    case LabelKind::numbers: return "numbers";
-    case LabelKind::several: return "several labels";
-  }
-  return "";
 }
 
 // All its bits.

@@ -11,20 +11,8 @@
 namespace kolo::models {
 namespace {
 
-constexpr std::int64_t kMostInMatrix = 12, kMostListed = 100, kLeastListed = 20, kMostInJson = 1000;
-constexpr std::size_t kWidestName = 24, kLeastColumn = 6;
-
-// All, or those that the model finds least.
-std::vector<std::int64_t> listed_classes(const Confusion& confusion) {
-  std::vector<std::int64_t> classes(static_cast<std::size_t>(confusion.classes()));
-  std::iota(classes.begin(), classes.end(), 0);
-  if (confusion.classes() <= kMostListed) return classes;
-  std::stable_sort(classes.begin(), classes.end(), [&](std::int64_t a, std::int64_t b) {
-    return confusion.recall(a).value_or(2) < confusion.recall(b).value_or(2);
-  });
-  classes.resize(kLeastListed);
-  return classes;
-}
+constexpr std::int64_t kMostInMatrix = 12, kMostInJson = 1000;
+constexpr std::size_t kLeastColumn = 6;
 
 }  // namespace
 
@@ -55,7 +43,8 @@ std::optional<double> Confusion::recall(std::int64_t of) const {
 
 std::string to_text(const Confusion& confusion) {
   const bool has_matrix = confusion.classes() <= kMostInMatrix;
-  const std::vector<std::int64_t> listed = listed_classes(confusion);
+  const std::vector<std::int64_t> listed =
+      listed_of(confusion.classes(), [&](std::int64_t of) { return confusion.recall(of); });
   std::size_t width = 5;
   for (const std::int64_t one : listed)
     width = std::max(width, std::min(confusion.name(one).size(), kWidestName));

@@ -61,10 +61,7 @@ void check_given(const FolderConfig& folder, const Switches& given) {
   const auto loss = given.find("loss");
   const Loss* const named = loss == given.end() ? nullptr : find_loss(loss->second);
   if (named != nullptr && named->of != folder.label_kind)
-    refuse("loss", loss->second, folder,
-           folder.label_kind == LabelKind::one_class ? "finds classes"
-           : folder.label_kind == LabelKind::numbers ? "finds numbers"
-                                                     : "finds several labels");
+    refuse("loss", loss->second, folder, fmt::format("finds {}", plural_of(folder.label_kind)));
   if (given.contains("normalize") && !folder.normalize)
     refuse("normalize", "", folder, "was trained without it");
 }

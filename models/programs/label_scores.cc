@@ -4,29 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include <kolo/models/programs/shares.h>
 
 namespace kolo::models {
-namespace {
-
-constexpr std::int64_t kMostLabelsListed = 100, kLeastLabelsListed = 20;
-constexpr std::size_t kWidestLabel = 24;
-
-// All, or those that the model finds least.
-std::vector<std::int64_t> listed_labels(const LabelScores& scores) {
-  std::vector<std::int64_t> labels(static_cast<std::size_t>(scores.labels()));
-  std::iota(labels.begin(), labels.end(), 0);
-  if (scores.labels() <= kMostLabelsListed) return labels;
-  std::stable_sort(labels.begin(), labels.end(), [&](std::int64_t a, std::int64_t b) {
-    return scores.f1(a).value_or(2) < scores.f1(b).value_or(2);
-  });
-  labels.resize(kLeastLabelsListed);
-  return labels;
-}
-
-}  // namespace
 
 LabelScores::LabelScores(std::vector<std::string> names) : names_(std::move(names)), counts_(names_.size()) {}
 
@@ -71,10 +52,11 @@ std::optional<double> LabelScores::f1(std::int64_t label) const {
 }
 
 std::string to_text(const LabelScores& scores) {
-  const std::vector<std::int64_t> listed = listed_labels(scores);
+  const std::vector<std::int64_t> listed =
+      listed_of(scores.labels(), [&](std::int64_t label) { return scores.f1(label); });
   std::size_t width = 5;
   for (const std::int64_t one : listed)
-    width = std::max(width, std::min(scores.name(one).size(), kWidestLabel));
+    width = std::max(width, std::min(scores.name(one).size(), kWidestName));
   std::string text = fmt::format("{:<{}}  {:>8}  {:>9}  {:>6}  {:>6}\n", "label", width, "count", "precision",
                                  "recall", "F1");
   for (const std::int64_t one : listed)

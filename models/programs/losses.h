@@ -23,4 +23,14 @@ const Loss& usual_loss(LabelKind kind);
 /// "softmax, mse, mae, huber or bce"; between: " or " of the last two.
 std::string loss_names(const char* separator = ", ", const char* between = " or ");
 
+/// What a model of such labels finds.
+inline const char* plural_of(LabelKind kind) {
+  switch (kind) {
+    case LabelKind::one_class: return "classes";
+    case LabelKind::numbers: return "numbers";
+    case LabelKind::several: return "several labels";
+  }
+  return "";
+}
+
 }  // namespace kolo::models
