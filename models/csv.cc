@@ -13,34 +13,23 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/models/csv_cells.h>
 #include <kolo/models/csv_columns.h>
 #include <kolo/models/csv_fields.h>
 #include <kolo/models/csv_file.h>
+#include <kolo/models/csv_labels.h>
 #include <kolo/models/csv_words.h>
 
 namespace kolo::models {
 namespace {
 
 using detail::column_text;
+using detail::ColumnCells;
 using detail::ColumnWords;
 using detail::Fields;
-using detail::is_empty_cell;
-using detail::number_in;
 using File = detail::CsvFile;
 
 constexpr float kNoNumber = std::numeric_limits<float>::quiet_NaN();
-
-// What the cells of a column are, and where those stand that may be wrong.
-struct Cells {
-  std::int64_t numbers = 0, words = 0, empty = 0;
-  std::int64_t bars = 0;  // words with | in them
-  double sum = 0;
-  const File* word_file = nullptr;  // of the first word
-  std::int64_t word_line = 0, empty_line = 0;
-  std::string word;
-  const File* empty_file = nullptr;
-  std::size_t word_place = 0, empty_place = 0;
-};
 
 class Reader {
  public:
@@ -55,6 +44,7 @@ class Reader {
     cells_.resize(columns());
     for (File& file : files_) scan(file);
     if (lines_.empty()) throw InvalidArgumentError("{}: there are no samples in it", files_.front().name());
+    finish_cells();
     choose_kind();
     decide();
     find_words();
@@ -79,19 +69,16 @@ class Reader {
     const bool decimal_comma = file.separator() != ',';
     Fields fields;
     while (file.next(fields)) {
-      if (fields.size() != file.columns)
-        throw InvalidArgumentError("{}, line {}: {} columns; the first line has {}", file.name(), file.line(),
-                                   fields.size(), file.columns);
+      file.check_columns(fields);
       bool is_whole = true;
       for (std::size_t i = 0; i < columns(); ++i) {
         if (is_label(i) && file.labels.empty()) continue;
         const std::size_t place = place_in(file, i);
         const std::string_view field = fields[place];
-        const auto value = number_in(field, decimal_comma);
-        const bool is_empty = !value && is_empty_cell(field);
+        const std::int64_t empty = cells_[i].empty;
+        const auto value = cells_[i].add(file, place, field);
         if (decimal_comma && value && field.find(',') != std::string_view::npos) ++decimal_commas_;
-        is_whole &= !is_empty;
-        note_cell(cells_[i], value, is_empty, {file, place, field});
+        is_whole &= cells_[i].empty == empty;
         if (!is_label(i)) values_.push_back(value ? static_cast<float>(*value) : kNoNumber);
         else labels_.push_back(value.value_or(-1));
       }
@@ -107,25 +94,19 @@ class Reader {
 
   MissingCells missing() const { return schema_.missing; }
 
-  struct Place {
-    const File& file;
-    std::size_t column;
-    std::string_view field;
-  };
-  static void note_cell(Cells& cells, const std::optional<double>& value, bool is_empty, const Place& at) {
-    if (value) {
-      ++cells.numbers;
-      cells.sum += *value;
-    } else if (is_empty) {
-      if (++cells.empty > 1) return;
-      cells.empty_file = &at.file, cells.empty_line = at.file.line(), cells.empty_place = at.column;
-    } else {
-      if (at.field.find('|') != std::string_view::npos) ++cells.bars;
-      if (detail::is_out_of_range(at.field)) ++cells.numbers;  // a wrong number, and not a category
-      if (++cells.words > 1) return;
-      cells.word_file = &at.file, cells.word_line = at.file.line(), cells.word_place = at.column;
-      cells.word = at.field.substr(0, 40);
+  // Which cells with commas are numbers.
+  void finish_cells() {
+    std::vector<std::string> with_commas;
+    for (std::size_t i = 0; i < columns(); ++i) {
+      if ((is_label(i) && !options_.labelled) || !column(i).words.empty()) continue;
+      cells_[i].finish(column(i).has_decimal_commas);
+      if (options_.known || !cells_[i].has_decimal_commas) continue;
+      column(i).has_decimal_commas = true;
+      with_commas.push_back(column_text(column(i).place, column(i).name));
     }
+    if (!with_commas.empty())
+      notes_.push_back(fmt::format("decimal commas in column{} {}", with_commas.size() == 1 ? "" : "s",
+                                   fmt::join(with_commas, ", ")));
   }
 
   bool is_of_words(std::size_t i) {
@@ -138,7 +119,7 @@ class Reader {
   // Which columns are of words, and whether all cells may be what they are.
   void decide() {
     for (std::size_t i = 0; i < columns(); ++i) {
-      const Cells& cells = cells_[i];
+      const ColumnCells& cells = cells_[i];
       if (is_label(i) && !options_.labelled) continue;
       const bool has_words = is_of_words(i), is_split = is_label(i) && splits_labels();
       if (has_words)
@@ -149,15 +130,12 @@ class Reader {
       if (cells.empty > 0 && !is_split &&
           (missing() == MissingCells::refuse || (is_label(i) && missing() != MissingCells::drop)))
         throw InvalidArgumentError(
-            "{}, line {}, column {}: an empty cell; {}", cells.empty_file->name(), cells.empty_line,
-            cells.empty_place + 1,
+            "{}, line {}, column {}: an empty cell; {}", cells.first_empty.file, cells.first_empty.line,
+            cells.first_empty.column + 1,
             is_label(i)      ? "a sample needs its label, and --missing drop leaves such lines out"
             : options_.known ? "a training with --missing mean, zero or drop takes it"
                              : "--missing mean or zero fills it, and --missing drop leaves such lines out");
-      if (!has_words && cells.words > 0)
-        throw InvalidArgumentError("{}, line {}, column {}: {:?} is no number that f32 holds",
-                                   cells.word_file->name(), cells.word_line, cells.word_place + 1,
-                                   cells.word);
+      if (!has_words && cells.words > 0) detail::throw_no_number(cells.first_word);
       if (options_.known || has_words || is_label(i)) continue;
       if (cells.numbers == 0)
         throw InvalidArgumentError("{}: column {} is empty; --ignore {} leaves it out", files_.front().name(),
@@ -206,35 +184,21 @@ class Reader {
     return made;
   }
 
-  // Words are classes, or labels where | stands between them. Of numbers those with fractions are no classes.
   void choose_kind() {
     if (!options_.labelled || options_.known) return;
     std::size_t place = features();  // of the first label of words, or of the first label
     while (place < columns() && !is_of_words(place)) ++place;
     const bool of_words = place < columns();
     if (!of_words) place = features();
-    const bool has_bars = of_words && labels() == 1 && cells_[place].bars > 0;
-    const bool are_marks = labels() > 1 && !find_label([](double one) { return one == 0 || one == 1; });
-    LabelKind found = LabelKind::one_class;
-    if (has_bars || are_marks) found = LabelKind::several;
-    else if (labels() > 1 || (!of_words && find_label(is_whole))) found = LabelKind::numbers;
-    schema_.label_kind = options_.label_kind.value_or(found);
-    const std::string& name = files_.front().name();
-    const std::string text = column_text(column(place).place, column(place).name);
-    if (of_words && labels() > 1)
-      throw InvalidArgumentError("{}: column {} holds words; of several targets each holds numbers", name,
-                                 text);
-    if (of_words && schema_.label_kind == LabelKind::numbers)
-      throw InvalidArgumentError("{}: column {} holds words, and --loss asks for numbers; leave --loss out",
-                                 name, text);
-    if (schema_.label_kind == LabelKind::one_class && labels() > 1)
-      throw InvalidArgumentError("{}: --target names {} columns, and --loss softmax is for one; leave it out",
-                                 name, labels());
-    if (schema_.label_kind == LabelKind::several && labels() == 1 && !has_bars)
-      throw InvalidArgumentError(
-          "{}: column {} has one label in each line; --loss bce takes words with | between them, or "
-          "columns of 0 and 1 as in --target a,b",
-          name, text);
+    schema_.label_kind = detail::label_kind_of_cells(
+        {.file = files_.front().name(),
+         .column = column_text(column(place).place, column(place).name),
+         .columns = labels(),
+         .of_words = of_words,
+         .has_bars = of_words && labels() == 1 && cells_[place].bars > 0,
+         .are_marks = labels() > 1 && !find_label([](double one) { return one == 0 || one == 1; }),
+         .have_fractions = !of_words && find_label(is_whole).has_value()},
+        options_.label_kind);
   }
 
   static bool is_whole(double label) { return label == std::floor(label); }
@@ -263,8 +227,7 @@ class Reader {
     if (schema_.label_kind == LabelKind::one_class) return classes(rows);
     if (const auto words = words_.find(features()); words != words_.end()) return marks(rows, words->second);
     if (schema_.label_kind == LabelKind::several)
-      check_labels([](double one) { return one == 0 || one == 1; },
-                   "labels of several columns are 0 or 1, and --loss mse finds numbers");
+      check_labels([](double one) { return one == 0 || one == 1; }, detail::kMarksAreRight);
     Tensor made(DType::f32, {rows, static_cast<std::int64_t>(labels())});
     float* to = made.data<float>();
     for (std::size_t i = 0; i < labels_.size(); ++i)
@@ -312,14 +275,9 @@ class Reader {
   }
 
   std::string note_of_labels() const {
-    constexpr std::size_t kMostNamed = 8;
-    const char* const kind = schema_.label_kind == LabelKind::numbers ? "target" : "label";
-    const bool is_one = labels() == 1;
     std::vector<std::string> columns;
     for (const TableColumn& label : schema_.labels) columns.push_back(column_text(label.place, label.name));
-    if (columns.size() > kMostNamed) return fmt::format("{}s: {} columns", kind, columns.size());
-    return fmt::format("{}{}: column{} {}", kind, is_one && !splits_labels() ? "" : "s", is_one ? "" : "s",
-                       fmt::join(columns, ", "));
+    return detail::labels_text(schema_.label_kind, splits_labels(), columns);
   }
 
   std::string note(std::int64_t dropped) const {
@@ -338,9 +296,9 @@ class Reader {
   const CsvOptions& options_;
   std::vector<File> files_;
   TableSchema schema_;
-  std::vector<Cells> cells_;    // of the features, and of the label
-  std::vector<float> values_;   // [rows, features]
-  std::vector<double> labels_;  // [rows, labels]
+  std::vector<ColumnCells> cells_;  // of the features, and of the label
+  std::vector<float> values_;       // [rows, features]
+  std::vector<double> labels_;      // [rows, labels]
   std::vector<std::int64_t> lines_;
   std::vector<std::size_t> ends_;  // of each file, in rows
   std::vector<bool> kept_;

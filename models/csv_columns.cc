@@ -11,6 +11,7 @@
 #include <kolo/core/base/csv_line.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
+#include <kolo/models/csv_fields.h>
 
 namespace kolo::models::detail {
 namespace {
@@ -22,9 +23,9 @@ bool counts_columns(const Fields& fields) {
   return fields.size() > 2;
 }
 
-bool has_names(const Fields& fields, bool decimal_comma, const CsvOptions& options) {
+bool has_names(const Fields& fields, const CsvOptions& options) {
   if (usual_label(fields) || counts_columns(fields)) return true;
-  std::vector<std::string> targets = parts_of(options.target, ',');
+  std::vector<std::string> targets = names_in(options.target);
   targets.push_back(options.target);
   for (const std::string& target : targets)
     if (!target.empty() && !number_in(target) && place_of(target, fields, true)) return true;
@@ -32,11 +33,21 @@ bool has_names(const Fields& fields, bool decimal_comma, const CsvOptions& optio
     for (const TableColumn& feature : options.known->features)
       if (place_of(feature.name, fields, true) && !number_in(feature.name)) return true;
   return std::none_of(fields.begin(), fields.end(),
-                      [&](std::string_view field) { return number_in(field, decimal_comma).has_value(); });
+                      [&](std::string_view field) { return number_in(field, true).has_value(); });
+}
+
+// As options take them.
+std::string names_of(const Fields& fields) {
+  std::vector<std::string> names;
+  for (const std::string_view field : fields) {
+    const bool has_comma = field.find(',') != std::string_view::npos;
+    names.push_back(has_comma ? fmt::format("\"{}\"", unquoted(field)) : unquoted(field));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 std::string columns_there(const CsvFile& file, const Fields& fields) {
-  return file.has_names ? fmt::format("there are {}", fmt::join(fields, ", "))
+  return file.has_names ? "there are " + names_of(fields)
                         : fmt::format("the columns are 1 to {}", fields.size());
 }
 
@@ -94,7 +105,7 @@ void find_by_name(CsvColumns& found, CsvFile& file, const Fields& fields, const 
     const auto place = place_of(feature.name, fields, true);
     if (!place)
       throw InvalidArgumentError("{}: there is no column {:?}, of which the model has learnt; there are {}",
-                                 file.name(), feature.name, fmt::join(fields, ", "));
+                                 file.name(), feature.name, names_of(fields));
     file.places.push_back(*place);
     known.insert(*place);
   }
@@ -104,7 +115,7 @@ void find_by_name(CsvColumns& found, CsvFile& file, const Fields& fields, const 
     else if (options.labelled)
       throw InvalidArgumentError("{}: there is no column {:?}, which holds {}; there are {}", file.name(),
                                  label.name, schema.labels.size() == 1 ? "the labels" : "one of the labels",
-                                 fmt::join(fields, ", "));
+                                 names_of(fields));
   }
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const std::string name = unquoted(fields[i]);
@@ -151,7 +162,7 @@ void find_by_place(CsvColumns& found, CsvFile& file, const Fields& fields, const
 std::vector<std::size_t> target_places(const CsvFile& file, const Fields& names, const std::string& target) {
   if (const auto whole = place_of(target, names, file.has_names)) return {*whole};
   std::vector<std::size_t> places;
-  std::vector<std::string> parts = parts_of(target, ',');
+  std::vector<std::string> parts = names_in(target);
   if (parts.empty()) parts = {target};
   for (const std::string& part : parts) {
     places.push_back(required_place(file, names, part, "--target"));
@@ -166,7 +177,7 @@ std::optional<std::size_t> place_of(std::string_view wanted, const Fields& names
   for (std::size_t i = 0; has_names && i < names.size(); ++i)
     if (unquoted(names[i]) == wanted) return i;
   for (std::size_t i = 0; has_names && i < names.size(); ++i)
-    if (is_same_name(names[i], wanted)) return i;
+    if (is_same_name(unquoted(names[i]), wanted)) return i;
   const auto number = parse_int64(wanted);
   if (number && *number >= 1 && *number <= static_cast<std::int64_t>(names.size()))
     return static_cast<std::size_t>(*number - 1);
@@ -191,7 +202,7 @@ CsvColumns find_columns(std::vector<CsvFile>& files, const CsvOptions& options) 
     Fields fields;
     if (!file.next(fields)) throw InvalidArgumentError("{}: there are no samples in it", file.name());
     file.columns = fields.size();
-    file.has_names = has_names(fields, file.separator() != ',', options);
+    file.has_names = has_names(fields, options);
     if (!options.known && &file == &files.front()) find_schema(found, file, fields, options);
     if (found.schema.is_named && file.has_names) find_by_name(found, file, fields, options);
     else find_by_place(found, file, fields, options);

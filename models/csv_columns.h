@@ -21,7 +21,7 @@ struct CsvColumns {
 /// then at its first row. Throws InvalidArgumentError as read_csv says.
 CsvColumns find_columns(std::vector<CsvFile>& files, const CsvOptions& options);
 
-/// The columns that --target names, which has commas between them; a name may hold a comma itself. Throws
+/// The columns that --target names, which has commas between them; a name with a comma is in quotes. Throws
 /// InvalidArgumentError, with the file's name, for one that is not there and one that is named twice.
 std::vector<std::size_t> target_places(const CsvFile& file, const Fields& names, const std::string& target);
 

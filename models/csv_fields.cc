@@ -50,7 +50,7 @@ std::size_t utf8_length(std::string_view text, std::size_t at) {
 
 }  // namespace
 
-void check_utf8(const std::string& name, std::string_view text) {
+void check_utf8(const std::string& name, std::string_view text, char line_end) {
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
     throw InvalidArgumentError("{}: it is UTF-16; save the table as UTF-8", name);
   for (std::size_t at = 0; at < text.size();) {
@@ -58,7 +58,7 @@ void check_utf8(const std::string& name, std::string_view text) {
     if (length == 0)
       throw InvalidArgumentError(
           "{}, line {}: it is not UTF-8; save the table as UTF-8", name,
-          1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+          1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), line_end));
     at += length;
   }
 }

@@ -26,7 +26,7 @@ bool is_empty_cell(std::string_view field);
 std::vector<std::string> parts_of(std::string_view text, char separator);
 
 /// Throws InvalidArgumentError, with the line's number, for a file of `text` that is not UTF-8.
-void check_utf8(const std::string& name, std::string_view text);
+void check_utf8(const std::string& name, std::string_view text, char line_end);
 
 /// Equal but for the letters' size.
 bool is_same_name(std::string_view a, std::string_view b);

@@ -55,10 +55,11 @@ void ColumnWords::throw_too_many(const CsvFile& file) const {
   throw InvalidArgumentError(
       "{}, line {}: column {} has more than {} words; {}", file.name(), file.line(),
       column_text(column_.place, column_.name), kMostWords,
-      options_.is_label
-          ? "a label has fewer, and --target names another column"
-          : fmt::format("--ignore {} leaves it out",
-                        column_.name.empty() ? std::to_string(column_.place + 1) : column_.name));
+      options_.is_label ? "a label has fewer, and --target names another column"
+                        : fmt::format("--ignore {} leaves it out",
+                                      column_.name.empty() || column_.name.find(',') != std::string::npos
+                                          ? std::to_string(column_.place + 1)
+                                          : column_.name));
 }
 
 void ColumnWords::finish() {

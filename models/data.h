@@ -32,6 +32,7 @@ struct TableColumn {
   std::size_t place = 0;                // in the training's table, from 0 on
   std::vector<std::string> words = {};  // of a column of words, sorted: each is an element, 0 or 1
   float mean = 0;                       // of a column of numbers
+  bool has_decimal_commas = false;      // within quotes, in a table with commas between its fields
 
   std::int64_t elements() const { return words.empty() ? 1 : static_cast<std::int64_t>(words.size()); }
 };
@@ -91,13 +92,14 @@ struct CsvTable {
 bool is_table_name(const std::filesystem::path& path);
 
 /// The rows of the files, which have the same columns, one file after the other. A line for each sample,
-/// fields with ',' between them, or with ';' or tabs where the first line says so; there numbers may have
-/// decimal commas. Fields may stand in '"'. The first line holds the columns' names if none of its
-/// fields is a number, if one of them is the label's name, or if they count 0, 1, 2, … as pandas names
-/// columns (three or more). The label is `target`, else the column called label, class, target, species or y,
-/// in letters of any size and in this order, else the last one. A first column without a name is pandas'
-/// index and is left out. Empty lines are left out. Several targets are numbers to find, or where all of
-/// their cells are 0 or 1 as many labels.
+/// fields with ',' between them, or with ';' or tabs where the first line says so (which may be `sep=;`);
+/// there numbers may have decimal commas. Fields may stand in '"', with separators and line breaks in them,
+/// and so may numbers with decimal commas between ',', if all of their column agree. The first line holds the
+/// columns' names if none of its fields is a number, if one of them is the label's name, or if they count 0,
+/// 1, 2, … as pandas names columns (three or more). The label is `target`, else the column called label,
+/// class, target, species or y, in letters of any size and in this order, else the last one. A first column
+/// without a name is pandas' index and is left out. Empty lines are left out. Several targets are numbers to
+/// find, or where all of their cells are 0 or 1 as many labels.
 ///
 /// A column of which more fields are words than numbers is one of categories: each of its words, sorted,
 /// becomes an element of the sample, 0 or 1; an empty cell, and a word that `known` has not, gives none of

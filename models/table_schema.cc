@@ -17,6 +17,7 @@ Json column_json(const TableColumn& column) {
   Json json = {{"name", column.name}, {"place", column.place}};
   if (column.words.empty()) json["mean"] = column.mean;
   else json["words"] = column.words;
+  if (column.has_decimal_commas) json["decimal_commas"] = true;
   return json;
 }
 
@@ -25,6 +26,7 @@ TableColumn column_from(const Json& json) {
                      .place = json.at("place").get<std::size_t>()};
   if (json.contains("words")) column.words = json["words"].get<std::vector<std::string>>();
   else column.mean = json.at("mean").get<float>();
+  column.has_decimal_commas = json.value("decimal_commas", false);
   return column;
 }
 

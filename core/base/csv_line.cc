@@ -17,13 +17,6 @@ std::string_view without_quotes(std::string_view field) {
   return is_quoted ? without_blanks(field.substr(1, field.size() - 2)) : field;
 }
 
-// Of the quote that ends what the one at `open` begins; the line's size where there is none.
-std::size_t closing_quote(std::string_view line, std::size_t open) {
-  for (std::size_t at = line.find('"', open + 1); at < line.size(); at = line.find('"', at + 2))
-    if (at + 1 == line.size() || line[at + 1] != '"') return at;
-  return line.size();
-}
-
 std::size_t end_of_field(std::string_view line, char separator, std::size_t begin) {
   const std::size_t end = std::min(line.find(separator, begin), line.size());
   std::size_t first = begin;
@@ -45,10 +38,40 @@ void split_fields(std::string_view line, char separator, std::vector<std::string
 }
 
 std::string unquoted(std::string_view field) {
-  std::string words(field);
-  for (std::size_t at = words.find("\"\""); at != std::string::npos; at = words.find("\"\"", at + 1))
-    words.erase(at, 1);
+  std::string words;
+  for (std::size_t at = 0; at < field.size(); ++at) {
+    const std::string_view two = field.substr(at, 2);
+    if (two == "\"\"" || two == "\r\n") ++at;
+    words += field[at] == '\n' || field[at] == '\r' ? ' ' : field[at];
+  }
   return words;
+}
+
+std::size_t closing_quote(std::string_view text, std::size_t open) {
+  for (std::size_t at = text.find('"', open + 1); at < text.size(); at = text.find('"', at + 2))
+    if (at + 1 == text.size() || text[at + 1] != '"') return at;
+  return std::string_view::npos;
+}
+
+std::size_t open_quote(std::string_view line, std::string_view separators) {
+  for (std::size_t begin = 0; begin < line.size();) {
+    const std::size_t first = line.find_first_not_of(' ', begin);
+    if (first == std::string_view::npos) break;
+    std::size_t in_field = first;
+    if (line[first] == '"') in_field = closing_quote(line, first);
+    if (in_field == std::string_view::npos) return first;
+    begin = std::min(line.find_first_of(separators, in_field), line.size()) + 1;
+  }
+  return std::string_view::npos;
+}
+
+std::vector<std::string> names_in(std::string_view line) {
+  std::vector<std::string_view> fields;
+  split_fields(line, ',', fields);
+  std::vector<std::string> names;
+  for (const std::string_view field : fields)
+    if (!field.empty()) names.push_back(unquoted(field));
+  return names;
 }
 
 }  // namespace kolo

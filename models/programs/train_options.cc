@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include <kolo/core/base/csv_line.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
-#include <kolo/models/csv_fields.h>
 #include <kolo/models/models.h>
 #include <kolo/models/programs/best_value.h>
 #include <kolo/models/programs/kept_switches.h>
@@ -154,7 +154,7 @@ TrainOptions read_values(const po::variables_map& values) {
   if (const auto text = given(values, "context")) options.context = count("context", *text, 1, 1 << 20);
   options.data = given(values, "data");
   options.target = given(values, "target").value_or("");
-  if (const auto text = given(values, "ignore")) options.ignore = detail::parts_of(*text, ',');
+  if (const auto text = given(values, "ignore")) options.ignore = names_in(*text);
   if (const auto text = given(values, "missing")) options.missing = missing_from(*text);
   if (const auto text = given(values, "loss")) options.loss = loss_from(*text);
   options.skip_damaged = values["skip-damaged"].as<bool>();

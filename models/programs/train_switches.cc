@@ -48,7 +48,9 @@ po::options_description described_options() {
       "train.csv and test.csv, or other tables, which are one. File: a .csv or .tsv table, or a text for gpt "
       "and lstm. \"generated\" draws digits (default: $KOLO_DATA_DIR/mnist, else data/mnist)")(
       "target", text()->value_name("COLUMN"),
-      "of a table: the label's column, by name or number from 1 on, or several with commas between (default: "
+      "of a table: the label's column, by name or number from 1 on, or several with commas between, a name "
+      "with a "
+      "comma in quotes (default: "
       "label, class, target, species or y, else the last)")(
       "ignore", text()->value_name("COLUMNS"), "of a table: columns to leave out, with commas between")(
       "missing", text()->value_name("WHAT"),

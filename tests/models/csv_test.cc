@@ -299,6 +299,69 @@ TEST_F(Csv, TellsDecimalCommasFromSeparatorsWhereThereAreMoreOfThem) {
   EXPECT_THAT(read("\"height, cm\";\"b, c\";label\n1;2;0\n").x.span<float>(), ElementsAre(1, 2));
 }
 
+TEST_F(Csv, TakesQuotedDecimalCommasBetweenCommasWhereTheColumnAgrees) {
+  const CsvTable table = read("a,b,label\n\"0,5\",1,0\n2,\"1,250\",1\n\"-1,25\",\"0,5\",1\n");
+  EXPECT_THAT(table.x.span<float>(), ElementsAre(0.5F, 1, 2, 1.25F, -1.25F, 0.5F));
+  EXPECT_EQ(table.note, "label: column 3 \"label\", decimal commas in columns 1 \"a\", 2 \"b\"");
+  EXPECT_THAT(read("\"0,5\",\"1,5\"\n\"2,5\",\"3,5\"\n").y.span<float>(), ElementsAre(1.5F, 3.5F))
+      << "they are no names, and labels have them too";
+  // By the training's columns a comma is known to be a decimal one.
+  const auto kept = std::make_shared<const TableSchema>(table_schema_from_json(to_json(*table.schema)));
+  EXPECT_THAT(read("a,b,label\n\"1,234\",7,0\n", {.known = kept}).x.span<float>(), ElementsAre(1.234F, 7));
+  EXPECT_EQ(read("a,b,label\n\"1,234\",7,0\n", {.known = kept}).note, "");
+}
+
+TEST_F(Csv, RefusesCommasThatMayBeThoseOfThousands) {
+  const char* const why =
+      "a comma may be a decimal one or of thousands; write the number with a point, or without";
+  refuse("a,label\n999,0\n\"1,234\",1\n", std::string("line 3, column 1: \"1,234\": ") + why);
+  refuse("a,label\n\"1,234,567\",0\n\"12,345\",1\n", why);
+  refuse("a,label\n1.5,0\n\"1,234\",1\n", why);
+  refuse("a,label\n1.5,0\n\"0,25\",1\n2.5,1\n", "line 3, column 1: \"0,25\" is no number");
+  EXPECT_THAT(read("a,label\nred,0\n\"1,5\",1\n").schema->features[0].words, ElementsAre("1,5", "red"));
+}
+
+TEST_F(Csv, TakesLineBreaksWithinQuotes) {
+  const CsvTable table =
+      read("\"height\n(cm)\",kind,label\r\n1,\"red,\r\nor pink\",0\r\n2,blue,1\r\n3,\"blue\",1\r\n",
+           {.missing = MissingCells::zero});
+  EXPECT_EQ(table.schema->features[0].name, "height (cm)");
+  EXPECT_THAT(table.schema->features[1].words, ElementsAre("blue", "red, or pink"));
+  EXPECT_THAT(table.lines, ElementsAre(3, 5, 6)) << "where a row begins";
+  EXPECT_THAT(read("\"height\n(cm)\",kind,label\n1,2,0\n", {.ignore = {"height (cm)"}}).x.span<float>(),
+              ElementsAre(2));
+  refuse("a,b,label\n1,\"x\ny\",0,5\n", "lines 2 to 3, which quotes join: 4 columns; the first line has 3");
+  refuse("a,b,label\n1,\"x, y,0\n2,y,1\n",
+         "line 2: 4 columns; the first line has 3, and here a quote begins a field that none ends");
+}
+
+TEST_F(Csv, TakesASeparatorThatTheFirstLineNamesAsExcelDoes) {
+  const CsvTable table = read("\xef\xbb\xbfsep=;\r\na,1;b;label\r\n1;2,5;0\r\n3;4;1\r\n");
+  EXPECT_EQ(table.schema->features[0].name, "a,1");
+  EXPECT_THAT(table.x.span<float>(), ElementsAre(1, 2.5F, 3, 4));
+  EXPECT_THAT(table.lines, ElementsAre(3, 4));
+  EXPECT_THAT(read("\"SEP=,\"\n1;2,0\n3;4,1\n").schema->features[0].words, ElementsAre("1;2", "3;4"));
+  EXPECT_THAT(read("sep=\t\na\tlabel\n7\t1\n8\t0\n").x.span<float>(), ElementsAre(7, 8));
+  refuse("sep=|\na|label\n7|1\n",
+         "line 1: \"sep=|\" names what separates the fields; it must be a comma, a semicolon or a tab");
+}
+
+TEST_F(Csv, TakesLinesThatEndInALoneCarriageReturn) {
+  const CsvTable table = read("a,label\r1,0\r\r2,1\r");
+  EXPECT_THAT(table.x.span<float>(), ElementsAre(1, 2));
+  EXPECT_THAT(table.lines, ElementsAre(2, 4));
+  refuse("a,label\r1,0\rx\xE9,1\r", "line 3: it is not UTF-8");
+}
+
+TEST_F(Csv, TakesNamesWithACommaInQuotes) {
+  const std::string text = "\"height, cm\",\"b,c\",d,label\n1,2,3,0\n4,5,6,1\n";
+  EXPECT_THAT(read(text, {.target = "\"b,c\",\"height, cm\"", .label_kind = LabelKind::numbers})
+                  .schema->output_names(),
+              ElementsAre("b,c", "height, cm"));
+  refuse(text, "--target e: there is no such column; there are \"height, cm\", \"b,c\", d, label",
+         {.target = "d,e"});
+}
+
 TEST_F(Csv, FindsTheColumnsOfAFileWithoutNamesByTheirPlaces) {
   const CsvOptions ignoring{.target = "1", .ignore = {"4"}};
   const CsvTable first = read("0,5,6,7\n1,8,9,7\n", ignoring);

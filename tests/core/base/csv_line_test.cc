@@ -35,5 +35,29 @@ TEST(CsvLine, TakesAQuoteThatNothingClosesForALetter) {
   EXPECT_THAT(words_of("\"a,b"), ElementsAre("\"a", "b"));
 }
 
+TEST(CsvLine, MakesABlankOfALineBreakInAField) {
+  EXPECT_EQ(unquoted("height\nin cm"), "height in cm");
+  EXPECT_EQ(unquoted("a\r\nb\rc"), "a b c");
+}
+
+TEST(CsvLine, FindsTheQuoteThatALaterLineCloses) {
+  const auto npos = std::string_view::npos;
+  EXPECT_EQ(open_quote("a,\"b", ","), 2u);
+  EXPECT_EQ(open_quote("a, \"b \"\"", ","), 3u);
+  EXPECT_EQ(open_quote("\"a, b\",\"c\"", ","), npos);
+  EXPECT_EQ(open_quote("5\" pipe,2", ","), npos) << "a quote within a field begins nothing";
+  EXPECT_EQ(open_quote("a;\"b", ","), npos);
+  EXPECT_EQ(open_quote("a;\"b", ";,"), 2u);
+  EXPECT_EQ(open_quote("", ","), npos);
+  EXPECT_EQ(closing_quote("\"a\nb\",c", 0), 4u);
+  EXPECT_EQ(closing_quote("\"a\"\"", 0), npos);
+}
+
+TEST(CsvLine, TakesNamesBetweenCommasAndThoseWithACommaInQuotes) {
+  EXPECT_THAT(names_in("a, b ,,c"), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(names_in("\"height, cm\",b"), ElementsAre("height, cm", "b"));
+  EXPECT_THAT(names_in(""), ElementsAre());
+}
+
 }  // namespace
 }  // namespace kolo
