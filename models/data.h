@@ -207,6 +207,9 @@ struct ImageFolder {
   std::vector<std::int32_t> labels;  // of each file, a place in `classes`
   // Of each file, where a file may be of several classes or of none; `labels` is then empty.
   std::optional<std::vector<std::vector<std::int32_t>>> several = {};
+  // Of each file, where they are to be found, as many as `classes`, which are then the numbers' names;
+  // `labels` is empty.
+  std::optional<std::vector<std::vector<float>>> numbers = {};
   std::string left_out;  // what else lies there: "left out: 180 .heic, 18 broken links"
 };
 
@@ -241,15 +244,22 @@ bool is_named_images(const std::filesystem::path& folder);
 /// True if there is such a folder `test`, `val`, `valid` or `validation` beside `train`.
 bool has_named_images_test(const std::filesystem::path& folder);
 
+/// How the table of pictures is read.
+struct NamedImagesOptions {
+  std::string target = {};                   // the labels' columns, as CsvOptions has them
+  std::optional<LabelKind> label_kind = {};  // what labels are taken for; none: as they are found
+  bool is_known = false;                     // so an earlier table was read, and nothing is to be found
+};
+
 /// A split of such a folder. One column of the table holds the names of pictures, with or without their
-/// ending; another one the classes: `target` by its name or number, else the
-/// one called as read_csv has it, else the last one. Words with | between them are several labels of a
-/// picture, of which an empty cell has none; label_kind says it otherwise. left_out tells both, the other
-/// columns, and how many pictures the table does not name. Throws InvalidArgumentError, with the line's
-/// number, for a picture that is not there, named twice or without a class; where no column names pictures;
-/// and what InputFile throws.
-ImageFolder list_named_images(const std::filesystem::path& folder, Split split, const std::string& target,
-                              const std::optional<LabelKind>& label_kind = {});
+/// ending; another one the labels: `target` by its name or number, or several with commas between, else the
+/// one called as read_csv has it, else the last one. They are classes, several labels of a picture or numbers
+/// to find, as in read_csv. left_out tells both, the other columns, and how many pictures the table does not
+/// name. Throws InvalidArgumentError, with the line's number, for a picture that is not there, named twice or
+/// without a label; where no column names pictures; for what read_csv refuses of labels; and what InputFile
+/// throws.
+ImageFolder list_named_images(const std::filesystem::path& folder, Split split,
+                              const NamedImagesOptions& options = {});
 
 // Arrays from NumPy's files.
 

@@ -96,7 +96,9 @@ class FolderSamples final : public FileSamples {
       : FileSamples({.name = folder.name,
                      .shape = shape,
                      .classes = static_cast<std::int64_t>(folder.classes.size()),
-                     .label_kind = folder.several ? LabelKind::several : LabelKind::one_class,
+                     .label_kind = folder.numbers   ? LabelKind::numbers
+                                   : folder.several ? LabelKind::several
+                                                    : LabelKind::one_class,
                      .decoded = true,
                      .note = folder.left_out,
                      .class_names = folder.classes}),
@@ -105,6 +107,7 @@ class FolderSamples final : public FileSamples {
 
   std::int64_t size() const override { return static_cast<std::int64_t>(folder_.files.size()); }
   std::vector<std::int64_t> class_counts() const override {
+    if (folder_.numbers) return {};
     std::vector<std::int64_t> counts(folder_.classes.size());
     for (const std::int32_t label : folder_.labels) ++counts[static_cast<std::size_t>(label)];
     for (const auto& labels : folder_.several.value_or(std::vector<std::vector<std::int32_t>>()))
@@ -131,8 +134,13 @@ class FolderSamples final : public FileSamples {
     }
     detail::write_image(pixels.data(), shape, detail::draw_change(augmentation_, channels, random),
                         batch.samples.data<float>() + place * shape.elements());
-    if (!folder_.several) batch.labels.data<std::int32_t>()[place] = folder_.labels[i];
-    else mark(batch.labels.data<float>() + place * kind().classes, (*folder_.several)[i]);
+    if (!folder_.several && !folder_.numbers) {
+      batch.labels.data<std::int32_t>()[place] = folder_.labels[i];
+      return;
+    }
+    float* const row = batch.labels.data<float>() + place * kind().classes;
+    if (folder_.numbers) std::copy((*folder_.numbers)[i].begin(), (*folder_.numbers)[i].end(), row);
+    else mark(row, (*folder_.several)[i]);
   }
 
  private:

@@ -46,7 +46,7 @@ Found pictures(ImageFolder folder, const DataRequest& request) {
   if (request.sample.rank() != 3)
     throw InvalidArgumentError("--data {}: photographs, and the model takes {} and not images", *request.data,
                                request.sample);
-  if (folder.classes.size() < 2)
+  if (folder.classes.size() < 2 && !folder.numbers)
     throw InvalidArgumentError(
         "{}: one class, \"{}\"; there must be at least two, each with pictures of its own", *request.data,
         folder.classes.front());
@@ -55,6 +55,7 @@ Found pictures(ImageFolder folder, const DataRequest& request) {
 
 // Labels become places in `names`.
 void number_classes(ImageFolder& folder, const std::vector<std::string>& names) {
+  if (folder.numbers) return;
   const auto number = [&](std::int32_t& label) {
     const std::string& own = folder.classes[static_cast<std::size_t>(label)];
     const auto known = std::find(names.begin(), names.end(), own);
@@ -86,38 +87,35 @@ ImageFolder part_of(const ImageFolder& whole, const std::vector<std::int64_t>& p
   ImageFolder part{
       .name = whole.name, .classes = whole.classes, .files = {}, .labels = {}, .left_out = whole.left_out};
   if (whole.several) part.several.emplace();
+  if (whole.numbers) part.numbers.emplace();
   for (const std::int64_t place : places) {
     const auto i = static_cast<std::size_t>(place);
     part.files.push_back(whole.files[i]);
-    if (whole.several) part.several->push_back((*whole.several)[i]);
+    if (whole.numbers) part.numbers->push_back((*whole.numbers)[i]);
+    else if (whole.several) part.several->push_back((*whole.several)[i]);
     else part.labels.push_back(whole.labels[i]);
   }
   return part;
-}
-
-// Of those that nobody has trained on yet.
-void check_several(const ImageFolder& folder) {
-  const auto has_several = [](const std::vector<std::int32_t>& labels) { return labels.size() > 1; };
-  if (folder.several && std::none_of(folder.several->begin(), folder.several->end(), has_several))
-    throw InvalidArgumentError(
-        "{}: no picture has several labels; --loss bce is for words with | between them, as in cat|dog",
-        folder.name);
 }
 
 // Pictures with a table: without a test part of their own a tenth is for testing.
 DataSplits named_pictures(const fs::path& folder, const DataRequest& request, Wanted wanted) {
   const bool has_test = has_named_images_test(folder);
   const std::vector<std::string>& names = request.class_names;
+  NamedImagesOptions options{
+      .target = request.table.target, .label_kind = request.label_kind, .is_known = request.classes > 0};
   DataSplits splits;
   ImageFolder all;
-  if (wanted.train || !has_test || names.empty())
-    all = list_named_images(folder, Split::train, request.table.target, request.label_kind);
-  if (names.empty()) check_several(all);
+  if (wanted.train || !has_test || !options.is_known) all = list_named_images(folder, Split::train, options);
   if (!names.empty() && !all.files.empty()) number_classes(all, names);
   if (has_test) {
     ImageFolder test;
-    const auto kind = request.label_kind.value_or(all.several ? LabelKind::several : LabelKind::one_class);
-    if (wanted.test) test = list_named_images(folder, evaluated(wanted), request.table.target, kind);
+    if (!options.is_known)
+      options.label_kind = all.numbers   ? LabelKind::numbers
+                           : all.several ? LabelKind::several
+                                         : LabelKind::one_class;
+    options.is_known = true;
+    if (wanted.test) test = list_named_images(folder, evaluated(wanted), options);
     if (wanted.test) number_classes(test, names.empty() ? all.classes : names);
     if (wanted.train) splits.train = pictures(std::move(all), request);
     if (wanted.test) splits.test = pictures(std::move(test), request);

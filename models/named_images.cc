@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,10 +12,10 @@
 
 #include <kolo/core/base/csv_line.h>
 #include <kolo/core/base/error.h>
-#include <kolo/core/base/text.h>
 #include <kolo/models/csv_columns.h>
 #include <kolo/models/csv_file.h>
 #include <kolo/models/paths.h>
+#include <kolo/models/picture_labels.h>
 #include <kolo/models/samples_internal.h>
 #include <kolo/models/table_samples.h>
 
@@ -78,20 +77,19 @@ std::optional<fs::path> picture_named(const fs::path& folder, const std::string&
 
 class NamedImages {
  public:
-  NamedImages(const Place& place, const std::string& target, const std::optional<LabelKind>& kind)
-      : folder_(place.pictures), target_(target), kind_(kind), file_(place.table) {}
+  NamedImages(const Place& place, const NamedImagesOptions& options)
+      : folder_(place.pictures), options_(options), file_(place.table) {}
 
   ImageFolder read() {
     find_columns();
-    for (Fields fields; file_.next(fields);) take(fields);
-    const bool has_bars = std::any_of(cells_.begin(), cells_.end(), [](const std::string& cell) {
-      return cell.find('|') != std::string::npos;
-    });
-    is_split_ = kind_.value_or(has_bars ? LabelKind::several : LabelKind::one_class) == LabelKind::several;
-    if (!is_split_) check_classes();
+    detail::PictureLabels labels(labels_, names_);
+    for (Fields fields; file_.next(fields);) {
+      take(fields);
+      labels.add(file_, fields);
+    }
     if (found_.files.empty()) throw InvalidArgumentError("{}: there are no samples in it", file_.name());
-    number_classes();
-    found_.left_out = notes();
+    labels.finish(options_, found_);
+    found_.left_out = notes(labels.note());
     return std::move(found_);
   }
 
@@ -113,11 +111,12 @@ class NamedImages {
           "{}, line {}: no column holds the name of a picture in {}; there must be one, and one of classes",
           file_.name(), file_.line(), folder_.string());
     file_.rewind();
-    if (!names_.empty()) file_.next(fields);
+    file_.has_names = !names_.empty();
+    if (file_.has_names) file_.next(fields);
     if (file_.columns < 2)
       throw InvalidArgumentError("{}: one column; there must be one of pictures and one of classes",
                                  file_.name());
-    label_ = label_column(first);
+    labels_ = label_columns({first.begin(), first.end()});
   }
 
   std::optional<std::size_t> column_of_pictures(const Fields& fields) const {
@@ -126,22 +125,20 @@ class NamedImages {
     return std::nullopt;
   }
 
-  std::size_t label_column(const std::vector<std::string>& first) const {
-    const Fields columns(first.begin(), first.end());
-    if (!target_.empty()) {
-      if (const auto place = detail::place_of(target_, columns, !names_.empty())) return *place;
-      throw InvalidArgumentError("{}: --target {}: there is no such column; there are {}", file_.name(),
-                                 target_, fmt::join(first, ", "));
-    }
-    if (!names_.empty())
-      if (const auto usual = detail::usual_label(columns, picture_)) return *usual;
-    return *picture_ + 1 == file_.columns ? *picture_ - 1 : file_.columns - 1;
+  std::vector<std::size_t> label_columns(const Fields& columns) const {
+    std::vector<std::size_t> labels = {*picture_ + 1 == file_.columns ? *picture_ - 1 : file_.columns - 1};
+    if (!options_.target.empty()) labels = detail::target_places(file_, columns, options_.target);
+    else if (const auto usual = detail::usual_label(columns, picture_); usual && file_.has_names)
+      labels = {*usual};
+    if (std::find(labels.begin(), labels.end(), *picture_) != labels.end())
+      throw InvalidArgumentError(
+          "{}: --target {}: column {} holds the names of the pictures; name another one", file_.name(),
+          options_.target, *picture_ + 1);
+    return labels;
   }
 
   void take(const Fields& fields) {
-    if (fields.size() != file_.columns)
-      throw InvalidArgumentError("{}, line {}: {} columns; the first line has {}", file_.name(), file_.line(),
-                                 fields.size(), file_.columns);
+    file_.check_columns(fields);
     const std::string name = unquoted(fields[*picture_]);
     const auto picture = picture_named(folder_, name);
     if (!picture)
@@ -151,51 +148,15 @@ class NamedImages {
       throw InvalidArgumentError("{}, line {}: the picture {:?} has a line before this one; each has one",
                                  file_.name(), file_.line(), name);
     found_.files.push_back(*picture);
-    cells_.push_back(detail::is_empty_cell(fields[label_]) ? "" : unquoted(fields[label_]));
-    lines_.push_back(file_.line());
-  }
-
-  void check_classes() const {
-    for (std::size_t i = 0; i < cells_.size(); ++i)
-      if (cells_[i].empty())
-        throw InvalidArgumentError("{}, line {}: the picture {:?} has no class", file_.name(), lines_[i],
-                                   found_.files[i].filename().string());
-  }
-
-  std::vector<std::string> words_in(const std::string& cell) const {
-    return is_split_ ? detail::parts_of(cell, '|') : std::vector{cell};
-  }
-
-  // Sorted; numbers by their size.
-  void number_classes() {
-    std::set<std::string> words;
-    for (const std::string& cell : cells_)
-      for (std::string& word : words_in(cell)) words.insert(std::move(word));
-    found_.classes.assign(words.begin(), words.end());
-    const bool are_numbers = std::all_of(
-        words.begin(), words.end(), [](const std::string& word) { return parse_int64(word).has_value(); });
-    if (are_numbers)
-      std::stable_sort(found_.classes.begin(), found_.classes.end(),
-                       [](const auto& a, const auto& b) { return *parse_int64(a) < *parse_int64(b); });
-    std::map<std::string, std::int32_t> numbers;
-    for (const std::string& word : found_.classes)
-      numbers.emplace(word, static_cast<std::int32_t>(numbers.size()));
-    if (is_split_) found_.several.emplace(cells_.size());
-    for (std::size_t i = 0; i < cells_.size(); ++i)
-      for (const std::string& word : words_in(cells_[i]))
-        (is_split_ ? (*found_.several)[i] : found_.labels).push_back(numbers.at(word));
   }
 
   std::string column(std::size_t place) const {
     return detail::column_text(place, names_.empty() ? "" : names_[place]);
   }
 
-  std::string notes() const {
-    std::string text =
-        fmt::format("pictures: column {} of {}, label{}: column {}", column(*picture_),
-                    fs::path(file_.name()).filename().string(), is_split_ ? "s" : "", column(label_));
-    const auto without = std::count(cells_.begin(), cells_.end(), "");
-    if (without > 0) text += fmt::format(", {} pictures without a label", without);
+  std::string notes(const std::string& of_labels) const {
+    std::string text = fmt::format("pictures: column {} of {}, {}", column(*picture_),
+                                   fs::path(file_.name()).filename().string(), of_labels);
     LeftOut left_out;
     const std::vector<fs::path> there = images_below(folder_, left_out);
     const std::string own = detail::kind_of_file(file_.name());
@@ -205,22 +166,19 @@ class NamedImages {
     });
     if (unnamed > 0) left_out["pictures that it does not name"] += unnamed;
     for (std::size_t i = 0; i < file_.columns; ++i)
-      if (i != *picture_ && i != label_) text += ", left out: column " + column(i);
+      if (i != *picture_ && std::find(labels_.begin(), labels_.end(), i) == labels_.end())
+        text += ", left out: column " + column(i);
     const std::string rest = left_out_text(left_out);
     return rest.empty() ? text : text + ", " + rest;
   }
 
   fs::path folder_;
-  std::string target_;
-  std::optional<LabelKind> kind_;  // that is asked for
-  bool is_split_ = false;          // a cell holds several labels
+  const NamedImagesOptions& options_;
   CsvFile file_;
   std::vector<std::string> names_;  // of the columns; empty: there are none
   std::optional<std::size_t> picture_;
-  std::size_t label_ = 0;
+  std::vector<std::size_t> labels_;
   std::set<fs::path> taken_;
-  std::vector<std::string> cells_;   // of labels, of each file
-  std::vector<std::int64_t> lines_;  // of each file
   ImageFolder found_;
 };
 
@@ -229,13 +187,12 @@ class NamedImages {
 bool is_named_images(const fs::path& folder) { return table_of(folder, Split::train).has_value(); }
 bool has_named_images_test(const fs::path& folder) { return table_of(folder, Split::test).has_value(); }
 
-ImageFolder list_named_images(const fs::path& folder, Split split, const std::string& target,
-                              const std::optional<LabelKind>& label_kind) {
+ImageFolder list_named_images(const fs::path& folder, Split split, const NamedImagesOptions& options) {
   const auto place = table_of(folder, split);
   if (!place)
     throw NotFoundError("{}: there are no pictures with a table of their classes for {} in it",
                         folder.string(), split == Split::train ? "training" : "testing");
-  ImageFolder found = NamedImages(*place, target, label_kind).read();
+  ImageFolder found = NamedImages(*place, options).read();
   found.name = detail::last_name(folder);
   return found;
 }

@@ -5,17 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include <kolo/core/base/error.h>
 #include <kolo/models/batches.h>
 
-#include "tests/core/training/temporary_directory.h"
-#include "tests/models/image_files.h"
+#include "tests/models/data_folder.h"
 
 namespace kolo::models {
 namespace {
@@ -34,25 +31,7 @@ std::string npy(const std::string& type, const std::string& shape, const std::st
   return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + "\n" + elements;
 }
 
-class Data : public testing::Test {
- protected:
-  void write(const std::string& name, const std::string& bytes) {
-    std::filesystem::create_directories(std::filesystem::path(folder_ / name).parent_path());
-    std::ofstream(folder_ / name, std::ios::binary) << bytes;
-  }
-  void write_picture(const std::string& name, std::uint8_t grey, int height = 8, int width = 8) {
-    const auto pixels = plain(height, width, grey, grey, grey);
-    write(name, name.ends_with("png")    ? png_bytes(height, width, 3, pixels)
-                : name.ends_with("webp") ? webp_bytes(height, width, 3, pixels)
-                                         : jpeg_bytes(height, width, 3, pixels));
-  }
-  DataRequest request(Shape sample = {3, 4, 4}, DType input = DType::f32, const std::string& below = "") {
-    return {.data = below.empty() ? folder_.path() : folder_ / below,
-            .sample = std::move(sample),
-            .input = input};
-  }
-  TemporaryDirectory folder_;
-};
+class Data : public DataFolder {};
 
 TEST_F(Data, OfWholeNumbersFarBeyondTheSamplesAreNoClasses) {
   write("train.csv", "rooms,price\n1,100000\n2,197341\n3,250000\n");
@@ -174,75 +153,6 @@ TEST_F(Data, TakeEachUsualNameOfATestPart) {
   }
 }
 
-TEST_F(Data, ArePicturesWhoseClassesATableTells) {
-  for (int i = 0; i < 20; ++i)
-    write_picture("p" + std::to_string(i) +
-                      (i == 5   ? ".webp"
-                       : i == 7 ? ".PNG"
-                                : ".png"),
-                  static_cast<std::uint8_t>(i));
-  write_picture("more.jpg", 1);
-  std::string table = "id,where,breed\n";
-  for (int i = 0; i < 20; ++i)
-    table +=
-        "p" + std::to_string(i) + (i % 2 == 0 ? ".png" : "") + ",x," + (i % 3 == 0 ? "pug" : "collie") + "\n";
-  write("labels.csv", table);
-  const DataSplits splits = load_splits(request());
-  EXPECT_EQ(splits.train->size(), 18);
-  EXPECT_EQ(splits.test->size(), 2);
-  EXPECT_EQ(
-      splits.train->kind().note,
-      "pictures: column 1 \"id\" of labels.csv, label: column 3 \"breed\", left out: column 2 \"where\", "
-      "left out: 1 pictures that it does not name, 2 of 20 pictures for testing by the seed 1");
-  EXPECT_THAT(splits.train->kind().class_names, ElementsAre("collie", "pug"));
-  // Each picture is of the class that the table gives it, in one of the two parts.
-  int seen = 0;
-  for (const auto& part : {splits.train, splits.test}) {
-    Batch batch;
-    for (EvaluationBatches batches(part, {.batch_size = 1}); batches.next(batch); ++seen) {
-      const auto grey = static_cast<int>(std::lround(batch.samples.span<float>()[0] * 255));
-      EXPECT_EQ(batch.labels.span<std::int32_t>()[0], grey % 3 == 0 ? 1 : 0) << grey;
-    }
-  }
-  EXPECT_EQ(seen, 20);
-  DataRequest other = request();
-  other.class_names = {"bulldog", "collie", "pug"}, other.classes = 3, other.whole = true;
-  const auto all = load_data(other, Split::test);
-  EXPECT_EQ(all->size(), 20);
-  EXPECT_THAT(all->class_counts(), ElementsAre(0, 13, 7));
-  other.class_names = {"bulldog", "pug"};
-  EXPECT_THAT([&] { load_data(other, Split::test); },
-              ThrowsMessage<InvalidArgumentError>(HasSubstr("class \"collie\" is none of the 2 classes")));
-}
-
-TEST_F(Data, AreNamedPicturesInTrainAndTest) {
-  for (const char* part : {"train", "test"}) {
-    for (int i = 0; i < 3; ++i) write_picture(std::string(part) + "/" + std::to_string(i) + ".png", 1);
-    write(std::string(part) + "/list.csv",
-          part == std::string("train") ? "0.png,10\n1.png,9\n2.png,9\n" : "1.png,10\n");
-  }
-  const DataSplits splits = load_splits(request());
-  EXPECT_THAT(splits.train->kind().class_names, ElementsAre("9", "10"));
-  EXPECT_THAT(splits.train->class_counts(), ElementsAre(2, 1));
-  EXPECT_THAT(splits.test->class_counts(), ElementsAre(0, 1));
-}
-
-TEST_F(Data, NameTheLineOfATableOfPicturesThatIsWrong) {
-  write_picture("a.png", 1);
-  write_picture("b.png", 1);
-  for (const auto& [table, why] : std::vector<std::pair<std::string, std::string>>{
-           {"file,label\na.png,x\nc.png,y\n", "line 3: there is no picture \"c.png\""},
-           {"file,label\na.png,x\na,y\n", "line 3: the picture \"a\" has a line before"},
-           {"file,label\na.png,x\nb.png,\n", "line 3: the picture \"b.png\" has no class"},
-           {"file,label\na.png,x\nb.png\n", "line 3: 1 columns"},
-           {"file,label\nx,x\n", "line 2: no column holds the name of a picture"},
-           {"file,label\na.png,x\nb.png,x\n", "one class, \"x\""}}) {
-    write("t.csv", table);
-    EXPECT_THAT([&] { load_splits(request()); }, ThrowsMessage<InvalidArgumentError>(HasSubstr(why)))
-        << table;
-  }
-}
-
 TEST_F(Data, RefuseOptionsOfTablesWhereThereIsNone) {
   write_picture("a/1.png", 1);
   write_picture("b/1.png", 2);
@@ -352,34 +262,6 @@ TEST_F(Data, AreSeveralLabelsWhereWholeNumbersAreAllZeroOrOne) {
           "label 2 of sample 1; --loss bce takes 0 and 1");
   refused("|u1", "(2,)", std::string("\0\1", 2), asked, "--loss bce is for several labels of a sample");
   refused("|u1", "(2, 2)", std::string("\0\1\2\0", 4), request(), "several labels of a sample 0 and 1");
-}
-
-TEST_F(Data, ArePicturesOfSeveralLabels) {
-  for (const char* part : {"train", "test"})
-    for (int i = 0; i < 3; ++i) write_picture(std::string(part) + "/" + std::to_string(i) + ".png", 1);
-  write("train/list.csv", "0.png,dog|cat\n1.png,\n2.png,dog\n");
-  write("test/list.csv", "1.png,cat\n");
-  const DataSplits splits = load_splits(request());
-  EXPECT_EQ(splits.train->kind().label_kind, LabelKind::several);
-  EXPECT_THAT(splits.train->kind().class_names, ElementsAre("cat", "dog"));
-  EXPECT_THAT(splits.train->class_counts(), ElementsAre(1, 2));
-  EXPECT_THAT(splits.train->kind().note, HasSubstr("labels: column 2, 1 pictures without a label"));
-  Batch batch;
-  EvaluationBatches(splits.train, {.batch_size = 3}).next(batch);
-  EXPECT_THAT(batch.labels.span<float>(), ElementsAre(1, 1, 0, 0, 0, 1));
-  EvaluationBatches(splits.test, {.batch_size = 3}).next(batch);
-  EXPECT_THAT(batch.labels.span<float>(), ElementsAre(1, 0));
-  DataRequest asked = request();
-  asked.label_kind = LabelKind::one_class;
-  EXPECT_THAT([&] { load_splits(asked); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("has no class")));
-  asked.label_kind = LabelKind::several;
-  write("train/list.csv", "0.png,cat\n1.png,dog\n");
-  EXPECT_THAT([&] { load_splits(asked); },
-              ThrowsMessage<InvalidArgumentError>(HasSubstr("no picture has several labels")));
-  write("test/list.csv", "1.png,cow\n");
-  write("train/list.csv", "0.png,dog|cat\n1.png,dog\n");
-  EXPECT_THAT([&] { load_splits(request()); },
-              ThrowsMessage<InvalidArgumentError>(HasSubstr("\"cow\" is none of the 2")));
 }
 
 TEST_F(Data, HaveNoTestSplitWhereClassesStandInTheFolderItself) {

@@ -7,7 +7,7 @@ import random
 import struct
 import unittest
 
-from data_test import npy
+from data_test import npy, png
 from programs import ProgramTest, run
 
 
@@ -195,6 +195,32 @@ class Arrays(Regression):
         out = self.folder / "out.csv"
         self.assert_ok(self.ask("--predict", folder / "x_test.npy", "--output", out))
         self.assertEqual(out.read_text().splitlines()[0], "name,number_1,number_2")
+
+
+class Pictures(Regression):
+    def test_a_table_of_pictures_tells_their_scores(self):
+        """The brightness of each half, as two columns."""
+        folder = self.folder / "photos"
+        folder.mkdir()
+        lines, right = ["file;left;right;tag"], []
+        for i in range(160):
+            halves = [self.numbers.randrange(20, 220) for _ in range(2)]
+            (folder / f"{i}.png").write_bytes(png([[halves[x >= 14] + self.numbers.randrange(20) for x in range(28)] for _ in range(28)]))
+            right.append([half / 100 for half in halves])
+            lines.append(f"{i}.png;{right[-1][0]:.2f};{right[-1][1]:.2f};x".replace(".", ",").replace(",png", ".png"))
+        (folder / "scores.csv").write_text("\n".join(lines) + "\n")
+        result = self.assert_ok(self.ask("--model", "lenet", "--data", folder, "--target", "left,right", "--normalize", "--batch-size", 8, "--epochs", 12,
+                                         "--learning-rate", 0.001, "--json", ranks=2))
+        self.assertIn('2 numbers to find, pictures: column 1 "file" of scores.csv, targets: columns 2 "left", 3 "right", left out: column 4 "tag"', result.err)
+        self.assertGreater(result.done["test_r2"], 0.8)
+        config = json.loads((self.ck / "config.json").read_text())
+        self.assertEqual((config["loss"], config["data"]["class_names"]), ("mse", ["left", "right"]))
+        done = self.assert_ok(self.ask("--evaluate", "--json", ranks=2)).done
+        self.assertAlmostEqual(done["test_r2"], result.done["test_r2"], places=4)
+        self.assertEqual([row["target"] for row in done["targets"]], ["left", "right"])
+        files = [folder / f"{i}.png" for i in range(40)]
+        self.assertLess(errors(self.predicted(*files), right[:40])[0], 0.3)
+        self.assert_ok(self.ask("--epochs", 13))
 
 
 if __name__ == "__main__":
