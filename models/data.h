@@ -280,8 +280,8 @@ struct NpySamples {
 };
 
 /// f16 and f64 become f32, bool 0 and 1; [N,H,W] are images of one channel; [N,H,W,C] is transposed where
-/// [N,C,H,W] is impossible. Throws InvalidArgumentError for another type and for fewer than two dimensions,
-/// and what read_npy throws.
+/// [N,C,H,W] is impossible. Throws InvalidArgumentError for another type, for what is not finite as f32 (the
+/// first one's place named) and for fewer than two dimensions, and what read_npy throws.
 NpySamples read_npy_samples(const std::filesystem::path& path);
 
 /// The same as batches of `sample`; an array of sample's own shape is one. Throws InvalidArgumentError that

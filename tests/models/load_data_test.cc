@@ -230,6 +230,25 @@ TEST_F(Data, AreNumbersToFindWhereLabelsAreFloats) {
   EXPECT_EQ(load_data(asked, Split::train)->kind().label_kind, LabelKind::numbers);
 }
 
+TEST_F(Data, NameTheFirstNumberOfAnArrayThatIsNotFinite) {
+  write("y_train.npy", npy("|u1", "(2,)", std::string("\0\1", 2)));
+  const auto refused = [&](const std::string& type, const std::string& numbers, const std::string& why) {
+    write("x_train.npy", npy(type, "(2, 3)", numbers));
+    EXPECT_THAT([&] { load_splits(request()); },
+                ThrowsMessage<InvalidArgumentError>(
+                    AllOf(HasSubstr("x_train.npy: "), HasSubstr(why), HasSubstr("all must be finite"))));
+    EXPECT_THAT([&] { read_npy_samples(folder_ / "x_train.npy", {3}); },
+                ThrowsMessage<InvalidArgumentError>(HasSubstr(why)));
+  };
+  const std::string zeros(12, '\0'), nan("\0\0\xc0\x7f", 4), infinite("\0\0\x80\xff", 4);
+  refused("<f4", zeros + std::string(4, '\0') + nan + infinite,
+          "2 of 6 numbers are NaN or infinite as f32, the first one x[1,1], nan");
+  refused("<f2", std::string(10, '\0') + std::string("\0\x7c", 2),
+          "1 of 6 numbers are NaN or infinite as f32, the first one x[1,2], inf");
+  refused("<f8", std::string("\x9c\x75\0\x88\x3c\xe4\x37\x7e", 8) + std::string(40, '\0'),
+          "the first one x[0,0], inf");  // 1e300
+}
+
 TEST_F(Data, AreSeveralLabelsWhereWholeNumbersAreAllZeroOrOne) {
   write("x_train.npy", npy("<f4", "(2, 1)", std::string(8, '\0')));
   write("x_test.npy", npy("<f4", "(1, 1)", std::string(4, '\0')));
