@@ -92,6 +92,7 @@ Switches added_switches(const FolderConfig& folder, const Switches& given) {
   for (const auto& [name, value] : folder.switches) {
     if (is_among(kNotKept, name) || (evaluates && is_among(kTrainingSwitches, name)) || name == "seed")
       continue;
+    if (given.contains("predict") && name == "skip-damaged") continue;  // each prediction has its own choice
     const auto now = own.find(name);
     if (now == own.end()) {
       added.emplace(name, value);

@@ -63,10 +63,10 @@ void for_own_share(const SampleSet& samples, const BatchOptions& batches, const 
 }
 
 // Why each damaged sample cannot be read.
-std::map<std::int64_t, std::string> damaged_samples(const SampleSet& samples, const BatchOptions& batches) {
+DamagedSamples damaged_samples(const SampleSet& samples, const BatchOptions& batches) {
   const SampleKind& kind = samples.kind();
   Mutex mutex;
-  std::map<std::int64_t, std::string> damaged;
+  DamagedSamples damaged;
   for_own_share(samples, batches, [&](std::int64_t index) {
     const Batch one{.samples = Tensor(kind.dtype, batch_shape(kind, 1)),
                     .labels = Tensor(label_dtype(kind), labels_shape(kind, 1))};
@@ -82,23 +82,9 @@ std::map<std::int64_t, std::string> damaged_samples(const SampleSet& samples, co
 
 void leave_out_damaged(std::shared_ptr<const SampleSet>& samples, const BatchOptions& batches) {
   const auto damaged = on_all_ranks([&] { return damaged_samples(*samples, batches); });
-  std::vector<double> own;
-  std::string own_text;
-  for (const auto& [index, why] : damaged) {
-    own.push_back(static_cast<double>(index));
-    if (own.size() <= kMostTold) own_text += fmt::format("; {}", why);
-  }
-  std::vector<std::int64_t> all;
-  for (const std::vector<double>& theirs : kolo::detail::allgather_numbers(world_group(), own))
-    for (const double index : theirs) all.push_back(std::llround(index));
-  std::string text;
-  for (const std::string& theirs : world_group().allgather(own_text)) text += theirs;
-  if (all.empty()) return;
-  std::sort(all.begin(), all.end());
-  if (process().rank == 0)
-    log_warning("left out: {} damaged of {} pictures of {}{}", all.size(), samples->size(),
-                samples->kind().name, text);
-  shared_errors([&] { samples = samples_without(samples, all); });
+  const auto all =
+      tell_damaged(damaged, fmt::format("{} pictures of {}", samples->size(), samples->kind().name));
+  if (!all.empty()) shared_errors([&] { samples = samples_without(samples, all); });
 }
 
 }  // namespace
@@ -115,6 +101,24 @@ void check_pictures(const TrainOptions& options, TrainingData& data) {
         return true;
       });
   }
+}
+
+std::vector<std::int64_t> tell_damaged(const DamagedSamples& damaged, const std::string& of_what) {
+  std::vector<double> own;
+  std::string own_text;
+  for (const auto& [index, why] : damaged) {
+    own.push_back(static_cast<double>(index));
+    if (own.size() <= kMostTold) own_text += fmt::format("; {}", why);
+  }
+  std::vector<std::int64_t> all;
+  for (const std::vector<double>& theirs : kolo::detail::allgather_numbers(world_group(), own))
+    for (const double index : theirs) all.push_back(std::llround(index));
+  std::string text;
+  for (const std::string& theirs : world_group().allgather(own_text)) text += theirs;
+  std::sort(all.begin(), all.end());
+  if (!all.empty() && process().rank == 0)
+    log_warning("left out: {} damaged of {}{}", all.size(), of_what, text);
+  return all;
 }
 
 }  // namespace kolo::models

@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,9 +21,11 @@
 #include <kolo/core/base/durable_file.h>
 #include <kolo/core/base/json_text.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/base/mutex.h>
 #include <kolo/core/base/process.h>
 #include <kolo/models/data.h>
 #include <kolo/models/predictor.h>
+#include <kolo/models/programs/picture_check.h>
 #include <kolo/models/programs/restored_model.h>
 #include <kolo/models/programs/shared_errors.h>
 #include <kolo/models/programs/training_config.h>
@@ -160,6 +165,12 @@ std::vector<std::string> named_paths(const std::vector<std::string>& given) {
   if (process().rank == 0)
     for (std::string line; std::getline(std::cin, line);) names += line + "\n";
   names = world_group().broadcast(names, 0);
+  const char* const launcher = std::getenv("KOLO_LAUNCHER");
+  if (names.find_first_not_of("\r\n") == std::string::npos)
+    throw SharedError(fmt::format("--predict -: standard input names no file{}",
+                                  launcher != nullptr && std::string_view(launcher) == "kolorun"
+                                      ? "; kolorun --stdin hands it on"
+                                      : ""));
   std::vector<std::string> paths;
   for (const std::string& path : given) {
     if (path != "-") {
@@ -198,15 +209,28 @@ void predict(const TrainOptions& options) {
   const BatchOptions batching = batch_options(options);
   ReadThreads threads(input.samples->kind().decoded ? batching.threads : 1);
 
+  Mutex mutex;
+  DamagedSamples damaged;
+  const auto read = [&](std::int64_t index, const Batch& batch, std::int64_t place) {
+    try {
+      input.samples->read(index, nullptr, batch, place);
+    } catch (const Error& error) {
+      if (!options.skip_damaged) throw;
+      std::fill_n(batch.samples.data<float>() + place * kind.shape.elements(), kind.shape.elements(), 0.0F);
+      MutexLock lock(mutex);
+      damaged.emplace(index, error.what());
+    }
+  };
   const auto predicted = [&](std::int64_t begin, std::int64_t end) {
     std::string text;
     if (begin >= end) return text;
     const Batch batch{.samples = Tensor(DType::f32, batch_shape(kind, end - begin)),
                       .labels = Tensor(DType::i32, {end - begin})};
-    threads.run(end - begin, [&](std::int64_t i) { input.samples->read(begin + i, nullptr, batch, i); });
+    threads.run(end - begin, [&](std::int64_t i) { read(begin + i, batch, i); });
     const Tensor found = model.session().run(answers, {{model.samples(), batch.samples}});
     const auto classes = static_cast<std::size_t>(kind.classes);
     for (std::int64_t i = begin; i < end; ++i) {
+      if (damaged.contains(i)) continue;
       const std::string& name = input.names[static_cast<std::size_t>(i)];
       const auto row = found.span<float>().subspan(static_cast<std::size_t>(i - begin) * classes, classes);
       text += sample_text.line(name, row);
@@ -220,11 +244,15 @@ void predict(const TrainOptions& options) {
     for (const std::string& theirs : world_group().allgather(own))
       if (lines) lines->write(theirs);
   }
+  const auto left_out = tell_damaged(damaged, fmt::format("{} samples", count));
+  if (std::ssize(left_out) == count)
+    throw SharedError(
+        fmt::format("--predict: all {} samples are damaged; one at least must be whole", count));
   if (!lines) return;
   lines->finish();
   if (!options.output.empty())
-    log_info("{} predictions of {} at step {} are in {}", count, options.checkpoint_dir, model.global_step(),
-             options.output);
+    log_info("{} predictions of {} at step {} are in {}", count - std::ssize(left_out),
+             options.checkpoint_dir, model.global_step(), options.output);
 }
 
 }  // namespace kolo::models

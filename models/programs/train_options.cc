@@ -15,6 +15,7 @@
 #include <kolo/core/base/text.h>
 #include <kolo/models/models.h>
 #include <kolo/models/programs/best_value.h>
+#include <kolo/models/programs/command_words.h>
 #include <kolo/models/programs/kept_switches.h>
 #include <kolo/models/programs/losses.h>
 #include <kolo/models/programs/train_switches.h>
@@ -26,12 +27,6 @@ namespace kolo::models {
 namespace {
 
 namespace po = boost::program_options;
-
-std::vector<std::string> option_names(const po::options_description& described) {
-  std::vector<std::string> names;
-  for (const auto& option : described.options()) names.push_back("--" + option->long_name());
-  return names;
-}
 
 std::optional<std::string> given(const po::variables_map& values, const char* name) {
   return values.count(name) > 0 ? std::optional(values[name].as<std::string>()) : std::nullopt;
@@ -230,6 +225,10 @@ void check_prediction(const po::variables_map& values, const std::optional<Folde
   const bool continues = is_given(values, "prompt");
   const std::string mode = continues ? "--prompt" : "--predict";
   if (!continues && !is_given(values, "predict")) return;
+  if (!continues && values["predict"].as<std::vector<std::string>>().empty())
+    throw UsageError(
+        "--predict names no file; pictures, folders, tables or arrays follow it, or - for names on standard "
+        "input");
   if (continues && is_given(values, "predict"))
     throw UsageError("--predict and --prompt were both given; leave one of them out");
   for (const char* name : {"evaluate", "data", "init-from", "log-dir", "augment"})
@@ -328,44 +327,6 @@ void check_combination(const TrainOptions& options, const po::variables_map& val
                     options.optimizer));
 }
 
-void store_words(const std::vector<std::string>& words, const po::options_description& described,
-                 po::variables_map& values) {
-  try {
-    // No abbreviations: an option added later would change what they mean.
-    const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
-    po::store(po::command_line_parser(words).options(described).positional({}).style(style).run(), values);
-  } catch (const po::unknown_option& error) {
-    throw UsageError(fmt::format("there is no option {}{}", error.get_option_name(),
-                                 did_you_mean(error.get_option_name(), option_names(described))));
-  } catch (const po::too_many_positional_options_error&) {
-    throw UsageError("an argument stands without an option before it; see kolo-train --help");
-  } catch (const po::error& error) {
-    throw UsageError(fmt::format("{}; see kolo-train --help", error.what()));
-  }
-}
-
-Switches switches_in(const po::variables_map& values) {
-  Switches switches;
-  for (const auto& [name, value] : values) {
-    if (const auto* text = boost::any_cast<std::string>(&value.value())) switches[name] = *text;
-    else if (const auto* flag = boost::any_cast<bool>(&value.value()); flag == nullptr || *flag)
-      switches[name] = "";
-  }
-  return switches;
-}
-
-// Names that this version does not know a later one has written.
-std::vector<std::string> words_of(const Switches& added, const po::options_description& described) {
-  std::vector<std::string> words;
-  for (const auto& [name, value] : added) {
-    const auto* const option = described.find_nothrow(name, false);
-    if (option == nullptr) continue;
-    words.push_back("--" + name);
-    if (option->semantic()->max_tokens() > 0) words.back() += "=" + value;
-  }
-  return words;
-}
-
 }  // namespace
 
 TrainOptions parse_train_options(
@@ -381,7 +342,8 @@ TrainOptions parse_train_options(
     found = in_folder(*folder);
   check_prediction(values, found);
   if (found) {  // what is stored first stays
-    const std::vector<std::string> added = words_of(added_switches(*found, switches_in(values)), described);
+    const std::vector<std::string> added =
+        words_of(added_switches(*found, switches_in(values)), described);
     values = po::variables_map();
     store_words(added, described, values);
     store_words(words, described, values);

@@ -121,6 +121,42 @@ class Pictures(Predict):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual([json.loads(line)["class"] for line in done.stdout.splitlines()], self.kinds)
 
+    def test_names_that_kolorun_does_not_hand_on_are_missed_with_a_hint(self):
+        done = subprocess.run([*kolorun(2, "-q"), *command("kolo-train", "--checkpoint-dir", self.ck, "--predict", "-")], input=f"{self.files[0]}\n",
+                              capture_output=True, text=True, timeout=DEADLINE_S, env=environment())
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("kolo-train: --predict -: standard input names no file; kolorun --stdin hands it on", done.stderr)
+        self.assert_one_line(self.ask("--predict", "-"), 1, "--predict -: standard input names no file")
+
+    def test_options_stand_anywhere_between_the_files(self):
+        a, b, c = map(str, self.files[:3])
+        for words in (("--predict", "--top", 2, a, b, c), ("--predict", a, "--top", 2, b, c), ("--top", 2, "--predict", "--json", a, b, c),
+                      ("--predict", a, b, "--skip-damaged", c, "--top", 2), (f"--predict={a}", b, "--top", 2, "--predict", c)):
+            rows = self.rows(self.ask(*words, "--json")) if "--json" not in words else self.rows(self.ask(*words))
+            self.assertEqual([row["name"] for row in rows], [a, b, c], words)
+            self.assertEqual({len(row["top"]) for row in rows}, {2}, words)
+        self.assert_one_line(self.ask("--predict", "--top", "--json", a), 2, "--top needs a value, and the option --json follows it")
+        self.assert_one_line(self.ask("--predict", "--top", 2), 2, "--predict names no file")
+        self.assert_one_line(self.ask("--evaluate", a), 2, "an argument stands without an option before it")
+
+    def test_damaged_pictures_are_left_out_counted_and_named_where_that_is_asked(self):
+        whole = self.rows(self.ask("--predict", *self.files, "--json"))
+        for i in (3, 5):
+            self.files[i].write_bytes(self.files[i].read_bytes()[:-30])
+        for ranks, batch in ((1, 64), (2, 2), (3, 1)):
+            out = self.folder / "out.jsonl"
+            result = self.assert_ok(self.ask("--predict", *self.files, "--skip-damaged", "--output", out, "--batch-size", batch, ranks=ranks))
+            rows = [json.loads(line) for line in out.read_text().splitlines()]
+            self.assertEqual([(row["name"], row["class"]) for row in rows], [(row["name"], row["class"]) for i, row in enumerate(whole) if i not in (3, 5)])
+            said = [line for line in result.err.splitlines() if "left out: 2 damaged of 7 samples; " in line]
+            self.assertEqual(len(said), 1, result.err)
+            for i in (3, 5):
+                self.assertIn(str(self.files[i]), said[0])
+            self.assertIn(f"5 predictions of {self.ck}", result.err)
+            out.unlink()
+        self.assert_one_line(self.ask("--predict", self.files[3], self.files[5], "--skip-damaged", "--output", self.folder / "none.csv"), 1, "all 2 samples are damaged")
+        self.assertEqual(list(self.folder.glob("none.csv*")), [])
+
     def test_a_damaged_picture_is_named_and_no_file_is_left(self):
         self.files[3].write_bytes(self.files[3].read_bytes()[:-30])
         for ranks in (1, 2):
