@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string_view>
 
 #include <kolo/core/base/text.h>
+#include <kolo/models/programs/train_switches.h>
 
 namespace kolo::models {
 namespace {
 
 namespace po = boost::program_options;
+
+constexpr std::string_view kEnds = "--no-";
 
 std::vector<std::string> option_names(const po::options_description& described) {
   std::vector<std::string> names;
@@ -36,6 +40,24 @@ void check_values(const std::vector<std::string>& words, const po::options_descr
 }
 
 }  // namespace
+
+std::vector<std::string> take_ended(std::vector<std::string>& words) {
+  std::vector<std::string> ended;
+  const auto end = std::find(words.begin(), words.end(), "--");
+  const auto taken = std::remove_if(words.begin(), end, [&](const std::string& word) {
+    if (!word.starts_with(kEnds)) return false;
+    ended.push_back(word.substr(kEnds.size()));
+    if (!can_end(ended.back())) {
+      std::vector<std::string> all;
+      for (const char* const name : kSwitchesThatEnd) all.push_back(std::string(kEnds) + name);
+      throw UsageError(
+          fmt::format("there is no option {}{} (known: {})", word, did_you_mean(word, all), joined(all)));
+    }
+    return true;
+  });
+  words.erase(taken, end);
+  return ended;
+}
 
 void store_words(const std::vector<std::string>& words, const po::options_description& described,
                  po::variables_map& values) {

@@ -10,6 +10,10 @@
 
 namespace kolo::models {
 
+/// What --no-NAME has named, without "--no-"; these words leave `words`. Throws UsageError for a switch that
+/// cannot be ended so.
+std::vector<std::string> take_ended(std::vector<std::string>& words);
+
 /// Adds the words to `values`, where those that are there already stay. Words without an option before them
 /// are more paths of --predict. Throws UsageError for an unknown option, and for one in the place of
 /// another's value.

@@ -81,7 +81,10 @@ Switches kept_switches(const Switches& given) {
   return kept;
 }
 
-Switches added_switches(const FolderConfig& folder, const Switches& given) {
+bool can_end(const std::string& name) { return is_among(kSwitchesThatEnd, name); }
+
+Switches added_switches(const FolderConfig& folder, const Switches& given,
+                        const std::vector<std::string>& ended) {
   check_given(folder, given);
   const Switches own = kept_switches(given);
   const bool evaluates = given.contains("evaluate") || given.contains("predict") || given.contains("prompt");
@@ -94,7 +97,10 @@ Switches added_switches(const FolderConfig& folder, const Switches& given) {
       continue;
     if (given.contains("predict") && name == "skip-damaged") continue;  // each prediction has its own choice
     const auto now = own.find(name);
-    if (now == own.end()) {
+    if (is_among(ended, name)) {
+      say(fmt::format("--no-{}: {} goes on without --{}{}{}, with which it was trained", name, folder.folder,
+                      name, value.empty() ? "" : " ", value));
+    } else if (now == own.end()) {
       added.emplace(name, value);
     } else if (!is_same(now->second, value)) {
       say(fmt::format("--{} {} takes the place of {}, with which {} was trained", name, given.at(name), value,

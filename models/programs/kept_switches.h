@@ -4,6 +4,7 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <kolo/models/folder_config.h>
 
@@ -28,14 +29,23 @@ inline constexpr const char* kTrainingSwitches[] = {
     "check-drift",    "early-stopping", "keep-best",  "tensorboard",
     "histogram-steps"};
 
+/// Those that a training which goes on can end by --no-NAME. Others describe the model or have a value for
+/// it.
+inline constexpr const char* kSwitchesThatEnd[] = {
+    "augment",      "average-decay",  "backward-passes", "clip-norm",   "compression", "early-stopping",
+    "keep-best",    "momentum",       "precision",       "save-steps",  "schedule",    "sharded",
+    "skip-damaged", "validate-every", "warmup",          "weight-decay"};
+bool can_end(const std::string& name);
+
 /// Those of `given` that describe the model and its training: not what is said, written or computed where.
 /// The path behind --data is made absolute.
 Switches kept_switches(const Switches& given);
 
-/// What the folder adds to the switches of a command line. One that is given takes the place of the folder's,
-/// which rank 0 says; a seed does not, which it says, too. Throws UsageError for another model, another size,
-/// another --target, --ignore or --missing, a loss for other labels, or a normalisation that the folder's
-/// weights do not know.
-Switches added_switches(const FolderConfig& folder, const Switches& given);
+/// What the folder adds to the switches of a command line, without those of `ended`. One that is given takes
+/// the place of the folder's, which rank 0 says, and one that ends; a seed does not, which it says, too.
+/// Throws UsageError for another model, another size, another --target, --ignore or --missing, a loss for
+/// other labels, or a normalisation that the folder's weights do not know.
+Switches added_switches(const FolderConfig& folder, const Switches& given,
+                        const std::vector<std::string>& ended = {});
 
 }  // namespace kolo::models

@@ -258,6 +258,18 @@ void check_prediction(const po::variables_map& values, const std::optional<Folde
         fmt::format("--output \"{}\" is not valid; its name must end in .csv or .jsonl", output));
 }
 
+// Of --no-NAME.
+void check_ended(const std::vector<std::string>& ended, const po::variables_map& values) {
+  const bool trains =
+      !is_given(values, "evaluate") && !is_given(values, "predict") && !is_given(values, "prompt");
+  for (const std::string& name : ended) {
+    if (is_given(values, name.c_str()))
+      throw UsageError(fmt::format("--{} and --no-{} were both given; leave one of them out", name, name));
+    if (!trains && name != "skip-damaged")
+      throw UsageError(fmt::format("--no-{} is of a training; leave it out", name));
+  }
+}
+
 // Of what follows from evaluations during the training.
 void check_evaluations(const TrainOptions& options, const po::variables_map& values) {
   if (is_given(values, "keep-best") && !is_evaluation_metric(options.keep_best))
@@ -334,8 +346,10 @@ TrainOptions parse_train_options(
     const std::function<std::optional<FolderConfig>(const std::string& folder)>& in_folder) {
   const po::options_description described = described_options();
   po::variables_map values;
-  const std::vector<std::string> words(argv + 1, argv + argc);
+  std::vector<std::string> words(argv + 1, argv + argc);
+  const std::vector<std::string> ended = take_ended(words);
   store_words(words, described, values);
+  check_ended(ended, values);
   std::optional<FolderConfig> found;
   const auto folder = given(values, "checkpoint-dir");
   if (folder && !folder->empty() && !values["help"].as<bool>() && !values["version"].as<bool>())
@@ -343,7 +357,7 @@ TrainOptions parse_train_options(
   check_prediction(values, found);
   if (found) {  // what is stored first stays
     const std::vector<std::string> added =
-        words_of(added_switches(*found, switches_in(values)), described);
+        words_of(added_switches(*found, switches_in(values), ended), described);
     values = po::variables_map();
     store_words(added, described, values);
     store_words(words, described, values);

@@ -5,6 +5,7 @@
 
 #include <kolo/models/models.h>
 #include <kolo/models/programs/best_value.h>
+#include <kolo/models/programs/kept_switches.h>
 #include <kolo/models/programs/losses.h>
 #include <kolo/models/samples.h>
 #include <kolo/optimizer/registry.h>
@@ -110,8 +111,11 @@ po::options_description described_options() {
       "init-names", text()->value_name("FILE"),
       "JSON object for --init-from: the tensor's name for each variable that is called otherwise there, with "
       ".T behind it for a matrix's transpose; \"\" for one that begins anew")(
-      "keep-going", po::bool_switch(),
-      "train on with a loss that is NaN or infinite (default: stop, exit code 1)")(
+      "no-NAME", po::bool_switch(),
+      fmt::format("a training that goes on without a switch of its folder, as in --no-augment: {}",
+                  fmt::join(kSwitchesThatEnd, ", "))
+          .c_str())("keep-going", po::bool_switch(),
+                    "train on with a loss that is NaN or infinite (default: stop, exit code 1)")(
       "check-drift", text()->value_name("N"),
       "compare the weights of the ranks every N steps, and stop where they differ; 0: never (default "
       "KOLO_CHECK_DRIFT, else 100)")("keep", text()->value_name("N"),

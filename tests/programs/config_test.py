@@ -201,6 +201,35 @@ class Differs(Config):
             self.assertIn(f"{switch} is new: {self.ck} was trained without it", err)
         self.assertNotIn("is new", self.assert_ok(self.train("--clip-norm", 1, "--steps", 6)).err)
 
+    def test_switches_of_the_folder_end(self):
+        switches = {"augment": " flip", "sharded": "", "clip-norm": " 1", "validate-every": " 2", "early-stopping": " test_loss:50"}
+        given = [word for name, value in switches.items() for word in (f"--{name}", *value.split())]
+        self.assert_ok(self.train(*given, "--steps", 5, ranks=2))
+        self.assertLessEqual(set(switches), set(self.config()["switches"]))
+        ends = [f"--no-{name}" for name in switches]
+        result = self.assert_ok(self.train(*ends, "--steps", 6, ranks=2))
+        for name, value in switches.items():
+            self.assertEqual(result.err.count(f"--no-{name}: {self.ck} goes on without --{name}{value}, with which it was trained"), 1, result.err)
+        self.assertEqual(set(switches) & set(self.config()["switches"]), set())
+        self.assertEqual(self.config()["preprocessing"]["augment"], False)
+        self.assertNotIn("goes on without", self.assert_ok(self.train(*ends, "--steps", 7, ranks=2)).err, "the same command again")
+
+    def test_a_switch_that_ends_is_left_as_it_was_by_the_others(self):
+        def bits(name, first, second):
+            folder = self.folder / name
+            for switches in ((*first, "--steps", 4), (*second, "--steps", 6)):
+                self.assert_ok(run("kolo-train", "--checkpoint-dir", folder, "--model", "mlp", *SMALL, "--batch-size", 8, *switches, ranks=2))
+            return [file.read_bytes() for file in sorted(folder.glob("model.ckpt-6.*"))]
+
+        self.assertEqual(bits("ended", ("--sharded",), ("--no-sharded",)), bits("never", (), ()))
+
+    def test_switches_that_cannot_end_are_named(self):
+        for words, said in ((("--no-normalize",), "there is no option --no-normalize"), (("--no-augmnt",), 'did you mean "--no-augment"'),
+                            (("--no-augment", "--augment", "flip"), "--augment and --no-augment were both given"),
+                            (("--evaluate", "--no-sharded"), "--no-sharded is of a training")):
+            self.assert_one_line(self.train(*words), 2, said)
+        self.assert_ok(self.train("--evaluate", "--no-skip-damaged"))
+
     def test_a_folder_that_is_not_there_is_named(self):
         nowhere = self.folder / "nowhere"
         self.assert_one_line(run("kolo-train", "--checkpoint-dir", nowhere, "--evaluate"), 2, "--model is missing", f"there is no folder {nowhere}")
@@ -215,6 +244,13 @@ class Averages(Config):
             for ranks in (1, 2):
                 result = self.train("--average-decay", 0.5, *mode, ranks=ranks)
                 self.assert_one_line(result, 1, "--average-decay 0.5", "holds no moving averages", "leave the switch out")
+
+    def test_they_end(self):
+        self.assert_ok(self.train("--model", "mlp", *SMALL, "--steps", 2, "--average-decay", 0.5))
+        result = self.assert_ok(self.train("--no-average-decay", "--steps", 4))
+        self.assertIn(f"--no-average-decay: {self.ck} goes on without --average-decay 0.5, with which it was trained", result.err)
+        self.assertNotIn("average", self.assert_ok(self.train("--evaluate")).err)
+        self.assertNotIn("Average", self.assert_ok(run("kolo-inspect", "checkpoint", self.ck)).out)
 
     def test_a_folder_of_an_earlier_version_says_that_its_averages_are_left_aside(self):
         self.assert_ok(self.train("--model", "mlp", *SMALL, "--steps", 2, "--average-decay", 0.5))
