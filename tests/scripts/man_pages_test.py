@@ -71,7 +71,7 @@ class ManPages(unittest.TestCase):
     def test_a_reader_of_man_pages_takes_them(self):
         for program in PROGRAMS:
             path = os.path.join(self.out, "man1", program + ".1")
-            command = ["mandoc", "-T", "lint", "-W", "error"] if shutil.which("mandoc") else ["groff", "-man", "-ww", "-z"]
+            command = ["mandoc", "-T", "lint", "-W", "error"] if shutil.which("mandoc") else ["groff", "-K", "utf8", "-man", "-ww", "-z"]
             done = subprocess.run([*command, path], capture_output=True, text=True, timeout=60, check=False)
             self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
 
