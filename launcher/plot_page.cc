@@ -227,6 +227,12 @@ double highest_shown(const std::vector<Line>& lines, const std::string& title) {
               : std::numeric_limits<double>::infinity();
 }
 
+// Of which all can be right.
+bool is_share(const std::string& title) {
+  constexpr std::array kShares = {"accuracy", "exact match", "R²", "AUC", "precision", "recall", "F1"};
+  return std::find(kShares.begin(), kShares.end(), title) != kShares.end();
+}
+
 std::string chart(const std::vector<TrainingRun>& runs, const std::string& title) {
   const std::vector<Line> lines = lines_of(runs, title);
   if (lines.empty()) return "";
@@ -238,7 +244,7 @@ std::string chart(const std::vector<TrainingRun>& runs, const std::string& title
       if (!is_bad(point)) y.take(std::min(point.second, cut));
     }
   if (title == "samples/s" || title == "share of communication" || y.low > y.high) y.take(0);
-  if (title == "accuracy" || y.low > y.high || (y.low == 0 && y.high == 0)) y.take(1);
+  if (is_share(title) || y.low > y.high || (y.low == 0 && y.high == 0)) y.take(1);
   const bool logarithmic = y.low > 0 && y.high / y.low > 100;
   const Axis across(x.low, x.high, false, kLeft, kWidth - kRight);
   const Axis up(y.low, y.high, logarithmic, kHeight - kBottom, kTop);

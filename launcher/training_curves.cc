@@ -31,8 +31,43 @@ std::optional<double> number_of(std::string_view word) {
 
 using nlohmann::json;
 
-const std::vector<std::string> kTitles = {"loss", "accuracy", "learning rate", "samples/s",
+const std::vector<std::string> kTitles = {"loss",
+                                          "accuracy",
+                                          "exact match",
+                                          "MAE",
+                                          "RMSE",
+                                          "R²",
+                                          "AUC",
+                                          "precision",
+                                          "recall",
+                                          "F1",
+                                          "learning rate",
+                                          "samples/s",
                                           "share of communication"};
+
+// A number of each row of kolo-train's metrics.
+struct Metric {
+  const char *key, *title, *curve;
+};
+constexpr std::array kCharted = {Metric{"loss", "loss", ""},
+                                 Metric{"test_loss", "loss", "test"},
+                                 Metric{"learning_rate", "learning rate", ""},
+                                 Metric{"test_accuracy", "accuracy", "test"},
+                                 Metric{"test_exact_match", "exact match", "test"},
+                                 Metric{"test_mae", "MAE", "test"},
+                                 Metric{"test_rmse", "RMSE", "test"},
+                                 Metric{"test_r2", "R²", "test"},
+                                 Metric{"auc", "AUC", "test"}};
+// Of each class, label or number, in the lists of these names.
+constexpr std::array kListed = {Metric{"precision", "precision", ""},
+                                Metric{"recall", "recall", ""},
+                                Metric{"f1", "F1", ""},
+                                Metric{"mae", "MAE", ""},
+                                Metric{"rmse", "RMSE", ""},
+                                Metric{"r2", "R²", ""}};
+constexpr std::array kLists = {std::pair("classes", "class"), std::pair("labels", "label"),
+                               std::pair("targets", "target")};
+constexpr std::size_t kMostListed = 12;  // more of them are one curve, their mean
 
 class Groups {
  public:
@@ -68,6 +103,22 @@ class Groups {
   std::vector<CurveGroup> groups_;
 };
 
+// what: the key of each entry's name.
+void add_list(const json& entries, const char* what, double x, Groups& groups) {
+  for (const Metric& metric : kListed) {
+    double sum = 0, count = 0;
+    for (const json& entry : entries) {
+      const auto value = entry.find(metric.key);
+      if (value == entry.end() || !value->is_number()) continue;
+      sum += value->get<double>(), ++count;
+      if (entries.size() <= kMostListed)
+        groups.add(metric.title, entry.at(what).get<std::string>(), x, *value);
+    }
+    if (entries.size() > kMostListed && count > 0)
+      groups.add(metric.title, fmt::format("mean of {} {}s", entries.size(), what), x, sum / count);
+  }
+}
+
 // JSON has no NaN and no infinity: kolo-train writes null. In its last row null says that nothing was
 // measured.
 void add_row(const json& row, double x, Groups& groups) {
@@ -76,13 +127,14 @@ void add_row(const json& row, double x, Groups& groups) {
     if (value.is_number()) groups.add(title, curve, x, value.get<double>());
     else if (value.is_null() && event != "done") groups.add(title, curve, x, std::nan(""));
   };
-  const auto add = [&](const char* key, const char* title, const char* curve) {
-    if (const auto value = row.find(key); value != row.end()) add_value(*value, title, curve);
-  };
-  add("loss", "loss", "");
-  add("learning_rate", "learning rate", "");
-  add("test_accuracy", "accuracy", "test");
-  if (event == "progress") add("samples_per_s", "samples/s", "");
+  for (const Metric& metric : kCharted)
+    if (const auto value = row.find(metric.key); value != row.end())
+      add_value(*value, metric.title, metric.curve);
+  for (const auto& [list, what] : kLists)
+    if (const auto entries = row.find(list); entries != row.end() && entries->is_array())
+      add_list(*entries, what, x, groups);
+  if (const auto rate = row.find("samples_per_s"); rate != row.end() && event == "progress")
+    add_value(*rate, "samples/s", "");
   if (const auto shares = row.find("communication_share"); shares != row.end() && shares->is_array())
     for (std::size_t rank = 0; rank < shares->size(); ++rank)
       add_value((*shares)[rank], "share of communication", fmt::format("rank {}", rank));
@@ -96,9 +148,15 @@ void read_jsonl(std::istream& file, const std::string& path, bool by_epoch, Grou
     if (row.is_discarded() && file.eof()) return;  // a line that a process is writing, or did not end
     try {
       const double step = row.at("global_step").get<double>(), epoch = row.value("epoch", 0.0);
-      if (row.value("event", "") == "run") continue;  // what the training is
       const double x = by_epoch ? epoch : step;
-      if (const std::string of = row.value("run", ""); of != run) groups.cut_behind(x), run = of;
+      const std::string event = row.value("event", "");
+      if (const std::string of = row.value("run", ""); of != run) {
+        // A run that has no step, but tells what it is done with, has evaluated what is there.
+        if (event == "run") groups.cut_behind(std::nextafter(x, HUGE_VAL));
+        else if (event != "done") groups.cut_behind(x);
+        run = of;
+      }
+      if (event == "run") continue;  // what the training is
       add_row(row, x, groups);
     } catch (const json::exception&) {
       throw std::runtime_error(fmt::format("{}:{}: this is no line of kolo-train's metrics", path, number));

@@ -125,6 +125,26 @@ class Plot(unittest.TestCase):
         loss = found["loss"][0]  # falls: y grows downwards
         self.assertTrue(all(a[1] <= b[1] for a, b in zip(loss, loss[1:])))
 
+    def test_draws_every_metric_of_an_evaluation(self):
+        rows = [progress(step) for step in range(1, 11)]
+        for step in (5, 10):
+            rows.append({"event": "validation", "run": "a", "global_step": step, "test_loss": 1 / step, "test_exact_match": .5, "test_mae": 3, "test_rmse": 4,
+                         "test_r2": -.5 if step == 5 else .9, "auc": .7})
+        evaluated = {"event": "done", "run": "b", "global_step": 10, "loss": None, "test_loss": .1,
+                     "labels": [{"label": name, "count": 3, "precision": .5, "recall": .25, "f1": value} for name, value in (("cat", .4), ("dog", None))],
+                     "targets": [{"target": "age", "mae": 1, "rmse": 2, "r2": .5}]}
+        page = self.page(self.run_of("one", [*rows, evaluated]))
+        found = charts(page)
+        self.assertEqual(list(found), ["loss", "exact match", "MAE", "RMSE", "R²", "AUC", "precision", "recall", "F1", "learning rate", "samples/s"])
+        self.assertEqual([len(line) for line in found["loss"]], [10, 3], "the evaluation of step 10 takes nothing away")
+        self.assertEqual([len(line) for line in found["R²"]], [2, 1], "and that of the target")
+        for words in ("cat", "age"):
+            self.assertIn(words, page)
+        many = {**evaluated, "labels": [{"label": f"l{i}", "f1": i / 100} for i in range(40)]}
+        page = self.page(self.run_of("two", [*rows, many]))
+        self.assertIn("mean of 40 labels", page)
+        self.assertNotIn("l7", page)
+
     def test_draws_several_trainings_over_each_other(self):
         paths = [self.run_of(name, [progress(step) for step in (1, 2, 3)]) for name in ("one", "<two>")]
         page = self.page(*paths)
