@@ -1,4 +1,5 @@
 """What `import kolo` offers, to people and to type checkers."""
+import ast
 import inspect
 import os
 import re
@@ -47,6 +48,44 @@ def test_each_function_tells_its_parameters_and_its_result():
 def test_type_checkers_find_its_types():
     folder = os.path.dirname(kolo.__file__)
     assert {"py.typed", "_kolo.pyi"} <= set(os.listdir(folder))
+
+
+def stub():
+    """Of the module in C++: each public name with its parameters, of classes those of their members."""
+    def parameters(node):
+        return [argument.arg for argument in node.args.args if argument.arg != "self"]
+
+    with open(os.path.join(os.path.dirname(kolo.__file__), "_kolo.pyi"), encoding="utf-8") as file:
+        tree = ast.parse(file.read())
+    found = {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            found[node.name] = parameters(node)
+        elif isinstance(node, ast.ClassDef):
+            found[node.name] = {member.name: parameters(member) for member in node.body if isinstance(member, ast.FunctionDef)}
+    return found
+
+
+def bound(routine):
+    """The parameters that pybind11 writes into the docstring."""
+    signature = re.match(r"\w+\((.*?)\) -> ", routine.__doc__).group(1)
+    return [name for name in re.findall(r"(?:^|, )(\w+): ", signature) if name != "self"]
+
+
+def test_the_module_in_cpp_has_types_for_all_of_its_names():
+    types, module = stub(), kolo._kolo
+    assert set(types) == {name for name in dir(module) if not name.startswith("_")}
+    for name, declared in types.items():
+        own = getattr(module, name)
+        if not inspect.isclass(own):
+            assert declared == bound(own), name
+            continue
+        members = {member for member in vars(own) if not member.startswith("_")}
+        assert {member for member in declared if not member.startswith("_")} == members, name
+        for member in declared:
+            routine = getattr(own, member)
+            if member == "__init__" or (member in members and not isinstance(inspect.getattr_static(own, member), property)):
+                assert declared[member] == bound(routine), f"{name}.{member}"
 
 
 def test_texts_name_functions_as_python_does():
