@@ -114,8 +114,11 @@ void print_config(const nlohmann::ordered_json& config) {
     const std::string found = data.value("several_labels", false) ? "labels"
                               : data.value("regression", false)   ? "numbers to find"
                                                                   : "classes";
-    fmt::print("model {}, {}, {}: {}, optimizer {}, kolo {} {}\n", model.at("name").get<std::string>(),
-               data.at("name").get<std::string>(), found, data.at("classes").get<std::int64_t>(),
+    const std::string name = data.at("name").get<std::string>(), format = data.value("format", name);
+    const std::string loss = config.value("loss", "");
+    fmt::print("model {}, {}{}, {}: {}, {}optimizer {}, kolo {} {}\n", model.at("name").get<std::string>(),
+               name, format == name ? "" : fmt::format(" ({})", format), found,
+               data.at("classes").get<std::int64_t>(), loss.empty() ? "" : fmt::format("loss {}, ", loss),
                config.at("optimizer").get<std::string>(), kolo.at("version").get<std::string>(),
                kolo.at("commit").get<std::string>());
     if (data.contains("class_names"))

@@ -412,6 +412,7 @@ struct DataRequest {
 /// nullptr: not asked for, or not there.
 struct DataSplits {
   std::shared_ptr<const SampleSet> train, test;
+  std::string format = {};  // of what they were read: "table", "pictures in folders of their classes"
 };
 
 // Labelled samples by the name of what holds them: where kolo-train gets them from.

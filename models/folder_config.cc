@@ -38,6 +38,8 @@ FolderConfig parse_folder_config(const std::string& folder, const std::string& t
     config.normalize = json.at("preprocessing").at("normalize").get<bool>();
     config.seed = json.at("seed").get<std::int64_t>();
     const Json& data = json.at("data");
+    config.format = data.value("format", "");
+    config.loss = json.value("loss", "");
     config.classes = data.at("classes").get<std::int64_t>();
     config.label_kind =
         label_kind_of(data.value(kRegressionKey, false), data.value(kSeveralLabelsKey, false));

@@ -24,8 +24,10 @@ struct FolderConfig {
   std::map<std::string, std::int64_t> sizes;  // of the model, those that can be chosen
   bool normalize = false;
   std::int64_t seed = 1;
-  Shape sample;       // of one sample: [C,H,W] for an image
-  std::string dtype;  // of a sample
+  std::string format;  // of the data: "table", "CIFAR-10"; "" in a folder of an earlier version
+  std::string loss;    // as --loss has it; "" as above
+  Shape sample;        // of one sample: [C,H,W] for an image
+  std::string dtype;   // of a sample
   std::int64_t classes = 0;
   LabelKind label_kind = LabelKind::one_class;
   std::vector<std::string> class_names;      // by class or output; empty: they have none

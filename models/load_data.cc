@@ -170,38 +170,46 @@ DataSplits each(const DataRequest& request, Wanted wanted, const Read& read) {
   return splits;
 }
 
+DataSplits named(const char* format, DataSplits splits) {
+  splits.format = format;
+  return splits;
+}
+
 DataSplits from_folder(const fs::path& folder, const DataRequest& request, Wanted wanted) {
   const auto each_of = [&](Found (*read)(const fs::path&, const DataRequest&, Split)) {
     return each(request, wanted,
                 [&](const DataRequest& asked, Split split) { return read(folder, asked, split); });
   };
-  if (is_cifar10(folder)) return each_of(cifar10);
-  if (is_file(folder / "x_train.npy") || is_file(folder / "x_test.npy")) return each_of(detail::npy_pair);
-  if (is_named_images(folder)) return named_pictures(folder, request, wanted);
+  if (is_cifar10(folder)) return named("CIFAR-10", each_of(cifar10));
+  if (is_file(folder / "x_train.npy") || is_file(folder / "x_test.npy"))
+    return named("NumPy arrays", each_of(detail::npy_pair));
+  if (is_named_images(folder))
+    return named("pictures with a table of their labels", named_pictures(folder, request, wanted));
   if (is_image_folder(folder))
-    return each(request, wanted, [&](const DataRequest& asked, Split split) {
-      return photographs(folder, asked, split == Split::train ? split : evaluated(wanted));
-    });
-  if (detail::is_table_folder(folder)) return detail::table_samples(folder, request, wanted);
+    return named("pictures in folders of their classes",
+                 each(request, wanted, [&](const DataRequest& asked, Split split) {
+                   return photographs(folder, asked, split == Split::train ? split : evaluated(wanted));
+                 }));
+  if (detail::is_table_folder(folder)) return named("tables", detail::table_samples(folder, request, wanted));
   if (!is_mnist(folder)) throw_unknown_folder(folder);
-  return each(request, wanted, digits);
+  return named("MNIST's IDX files", each(request, wanted, digits));
 }
 
 DataSplits from_anywhere(const DataRequest& request, Wanted wanted) {
   const bool is_text = request.input == DType::i32;
   if (request.data && is_file(*request.data) && is_table_name(*request.data)) {
     if (is_text) throw InvalidArgumentError("--data {}: a table, and the model takes tokens", *request.data);
-    return detail::table_samples(*request.data, request, wanted);
+    return named("table", detail::table_samples(*request.data, request, wanted));
   }
   if (request.data && is_file(*request.data))
-    return each(request, wanted, [&](const DataRequest& asked, Split split) {
-      return text_of_file(*request.data, asked, split);
-    });
+    return named("text", each(request, wanted, [&](const DataRequest& asked, Split split) {
+                   return text_of_file(*request.data, asked, split);
+                 }));
   if (is_text)
     throw InvalidArgumentError("the model learns from a text: --data must name a file; {}",
                                request.data ? *request.data + " is none" : "there is none");
   if (request.data && request.data != "generated") return from_folder(*request.data, request, wanted);
-  return each(request, wanted, digits);
+  return named(request.data ? "generated digits" : "MNIST's IDX files", each(request, wanted, digits));
 }
 
 const char* text_of(LabelKind kind) {

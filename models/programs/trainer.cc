@@ -207,7 +207,7 @@ void train(const TrainOptions& options) {
   TrainResult result;
   MonitoredTrainingSessionOptions session_settings = session_options(options, gpu, batches, last_step);
   const auto write_config = [&](const std::string& folder) {
-    write_folder_config(folder, options, data.kind(), global_batch);
+    write_folder_config(folder, options, data, global_batch);
   };
   std::optional<ValidationWatch> watch;
   shared_errors([&] { watch.emplace(options, data, net.inferred, net.recipe->averages, write_config); });

@@ -14,6 +14,7 @@
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/models/data.h>
 #include <kolo/models/folder_config_internal.h>
+#include <kolo/models/programs/losses.h>
 #include <kolo/models/programs/shared_errors.h>
 #include <kolo/models/programs/training_data.h>
 
@@ -44,10 +45,12 @@ std::string text_of(const Shape& sample, const std::string& dtype, const std::ve
   return fmt::format("{} {} of {}", dtype, sample, text_of(names, classes));
 }
 
-Json data_of(const SampleKind& kind) {
+Json data_of(const SampleKind& kind, const std::string& format) {
   Json data = {{"name", kind.name},
+               {"format", format},
                {"sample", kind.shape.dims()},
                {"dtype", name(kind.dtype)},
+               {"labels", plural_of(kind.label_kind)},
                {"classes", kind.classes}};
   if (kind.label_kind == LabelKind::numbers) data[kRegressionKey] = true;
   if (kind.label_kind == LabelKind::several) data[kSeveralLabelsKey] = true;
@@ -136,12 +139,12 @@ SampleKind kind_of(const FolderConfig& config) {
           .table = config.table};
 }
 
-void write_folder_config(const std::string& folder, const TrainOptions& options, const SampleKind& kind,
+void write_folder_config(const std::string& folder, const TrainOptions& options, const TrainingData& data,
                          std::int64_t global_batch) {
   const std::string before = folder_config_text(folder);
   Json config = what_trains(options);
-  config["data"] = data_of(kind);
-  config["loss"] = loss_name(options, kind);
+  config["data"] = data_of(data.kind(), data.format);
+  config["loss"] = loss_name(options, data.kind());
   config.update(how_trained(options, global_batch));
   config["switches"] = options.switches;
   const std::string text = json_text(config, 1) + "\n";

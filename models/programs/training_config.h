@@ -10,6 +10,7 @@
 
 #include <kolo/models/folder_config.h>
 #include <kolo/models/programs/train_options.h>
+#include <kolo/models/programs/training_data.h>
 #include <kolo/models/samples.h>
 
 namespace kolo::models {
@@ -33,7 +34,7 @@ nlohmann::ordered_json run_parameters(const TrainOptions& options, std::int64_t 
 
 /// Writes the file, whole or not at all, unless it says the same already. Rank 0 alone, which owns the
 /// folder. Throws as DurableFile does.
-void write_folder_config(const std::string& folder, const TrainOptions& options, const SampleKind& kind,
+void write_folder_config(const std::string& folder, const TrainOptions& options, const TrainingData& data,
                          std::int64_t global_batch);
 
 }  // namespace kolo::models

@@ -37,7 +37,8 @@ class Written(Config):
         self.assert_ok(self.train("--model", "mlp", *SMALL, "--steps", 3, "--optimizer", "momentum", "--batch-size", 8, "--seed", 5, ranks=2))
         config = self.config()
         self.assertEqual(config["model"], {"name": "mlp"})
-        self.assertEqual(config["data"], {"name": "generated digits", "sample": [1, 28, 28], "dtype": "f32", "classes": 10})
+        self.assertEqual(config["data"], {"name": "generated digits", "format": "generated digits", "sample": [1, 28, 28], "dtype": "f32",
+                                          "labels": "classes", "classes": 10})
         self.assertEqual(config["preprocessing"], {"normalize": False, "augment": False})
         self.assertEqual((config["optimizer"], config["learning_rate"], config["precision"]), ("momentum", 0.02, "f32"))
         self.assertEqual((config["global_batch"], config["seed"]), (16, 5))
@@ -55,16 +56,29 @@ class Written(Config):
         self.assertEqual(self.config()["model"], {"name": "lstm", "layers": 2, "width": 16, "context": 64})
         self.assertEqual(self.config()["data"]["classes"], 5)
 
+    def test_it_says_how_the_data_lie_there(self):
+        for name, make, words in (("table", lambda: self.table("t"), ("tables", "classes", "softmax")),
+                                  ("text", lambda: self.text(), ("text", "classes", "softmax"))):
+            self.ck = self.folder / f"ck-{name}"
+            model = ("lstm", "--width", 16) if name == "text" else ("mlp",)
+            self.assert_ok(self.train("--model", *model, "--data", make(), "--batch-size", 8, "--steps", 1))
+            config = self.config()
+            self.assertEqual((config["data"]["format"], config["data"]["labels"], config["loss"]), words)
+
+    def text(self):
+        (self.folder / "letters.txt").write_text(TEXT)
+        return self.folder / "letters.txt"
+
     def test_kolo_inspect_tells_it(self):
         self.assert_ok(self.train("--model", "mlp", *SMALL, "--steps", 2))
-        self.assertIn("model mlp, generated digits, classes: 10,", self.assert_ok(run("kolo-inspect", "checkpoint", self.ck)).out)
+        self.assertIn("model mlp, generated digits, classes: 10, loss softmax, optimizer", self.assert_ok(run("kolo-inspect", "checkpoint", self.ck)).out)
 
     def test_kolo_inspect_tells_numbers_to_find(self):
         table = self.folder / "house.csv"
         table.write_text("rooms,price\n" + "".join(f"{i % 5},{i % 5 + 0.5}\n" for i in range(40)))
         self.assert_ok(self.train("--model", "mlp", "--data", table, "--threads", 1, "--batch-size", 8, "--steps", 2))
         out = self.assert_ok(run("kolo-inspect", "checkpoint", self.ck)).out
-        self.assertIn("model mlp, house.csv, numbers to find: 1,", out)
+        self.assertIn("model mlp, house.csv (table), numbers to find: 1, loss mse,", out)
         self.assertIn("numbers to find price\n", out)
         told = json.loads(self.assert_ok(run("kolo-inspect", "checkpoint", self.ck, "--json")).out)
         self.assertEqual(told["config"], {k: v for k, v in self.config().items() if k != "command"})
