@@ -15,6 +15,7 @@
 #include <bench/engine_bench.h>
 #include <bench/executor_bench.h>
 #include <bench/keras_bench.h>
+#include <bench/kernels_bench.h>
 #include <bench/ops_bench.h>
 #include <bench/peak_bench.h>
 #include <bench/pictures_bench.h>
@@ -129,6 +130,17 @@ po::options_description ops_options() {
   return all;
 }
 
+po::options_description kernels_options() {
+  po::options_description all("kolo-bench kernels: kolo's own CPU kernels beside the library's");
+  const auto text = [](const char* standard, const char* name) {
+    return po::value<std::string>()->default_value(standard)->value_name(name);
+  };
+  all.add_options()("models", text("mlp,lenet,resnet20,resnet50,vgg16,gpt", "LIST"),
+                    "whose steps are computed")("threads", text("1", "T"), "that compute")(
+      "seconds", text("8", "S"), "time for each model");
+  return all;
+}
+
 po::options_description peak_options() {
   po::options_description all("kolo-bench peak: multiply-adds and bytes a second of one core");
   all.add_options()("seconds", po::value<std::string>()->default_value("1")->value_name("S"),
@@ -178,36 +190,17 @@ po::options_description simulate_options() {
   return po::options_description("kolo-bench simulate: predicts, by the cost model; measures nothing");
 }
 
-std::string help() {
-  std::ostringstream text;
-  text << "kolo-bench train|ops|peak|pictures|allreduce|engine|executor|keras|cluster|tune|simulate "
-          "[options]: "
-          "measures on "
-          "all "
-          "ranks of the job; rank 0 prints.\n"
-          "  mpirun -n 2 kolo-bench train --models lenet\n\n"
-       << train_options() << "\n"
-       << ops_options() << "\n"
-       << peak_options() << "\n"
-       << pictures_options() << "\n"
-       << allreduce_options() << "\n"
-       << engine_options() << "\n"
-       << executor_options() << "\n"
-       << keras_options() << "\n"
-       << cluster_options() << "\n"
-       << tune_options() << "\n"
-       << simulate_options() << "\n"
-       << common_options();
-  return text.str();
+std::vector<std::string> models_of(const po::variables_map& values) {
+  const auto known = models::registered_models();
+  for (const auto& model : items_of(values, "models"))
+    if (std::find(known.begin(), known.end(), model) == known.end())
+      throw UsageError(fmt::format("there is no model \"{}\"{}", model, did_you_mean(model, known)));
+  return items_of(values, "models");
 }
 
 void run_train(const po::variables_map& values) {
   TrainBenchOptions options;
-  options.models = items_of(values, "models");
-  const auto known = models::registered_models();
-  for (const auto& model : options.models)
-    if (std::find(known.begin(), known.end(), model) == known.end())
-      throw UsageError(fmt::format("there is no model \"{}\"{}", model, did_you_mean(model, known)));
+  options.models = models_of(values);
   if (values.count("threads") > 0)
     options.threads = static_cast<int>(count("threads", values["threads"].as<std::string>(), 1, 4096));
   options.seconds = seconds_of(values);
@@ -262,6 +255,21 @@ void run_ops(const po::variables_map& values) {
              .seconds = seconds_of(values),
              .json = values["json"].as<bool>()});
 }
+
+void run_kernels(const po::variables_map& values) {
+  kernels_bench({.models = models_of(values),
+                 .threads = static_cast<int>(count("threads", values["threads"].as<std::string>(), 1, 4096)),
+                 .seconds = seconds_of(values),
+                 .json = values["json"].as<bool>()});
+}
+
+void run_peak(const po::variables_map& values) {
+  peak_bench({.seconds = seconds_of(values), .json = values["json"].as<bool>()});
+}
+
+void run_tune(const po::variables_map& values) { tune_bench({.output = values["output"].as<std::string>()}); }
+
+void run_simulate(const po::variables_map& values) { simulate_bench({.json = values["json"].as<bool>()}); }
 
 void run_pictures(const po::variables_map& values) {
   if (values.count("data") == 0) throw UsageError("--data is missing; it must be a folder of pictures");
@@ -371,91 +379,75 @@ void choose_algorithm(const po::variables_map& values) {
 }
 
 struct Command {
-  enum class Kind {
-    help,
-    version,
-    train,
-    ops,
-    peak,
-    pictures,
-    allreduce,
-    engine,
-    executor,
-    keras,
-    cluster,
-    tune,
-    simulate
-  } kind = Kind::help;
-  po::variables_map values;
+  const char* name;
+  po::options_description (*options)();
+  void (*run)(const po::variables_map& values);
+  bool on_all_ranks = true;  // else rank 0 alone computes
 };
 
-Command parse_command(int argc, const char* const* argv) {
-  const std::string first = argc > 1 ? argv[1] : "";
-  if (first == "--help" || first == "-h") return {Command::Kind::help, {}};
-  if (first == "--version") return {Command::Kind::version, {}};
-  struct Choice {
-    const char* name;
-    Command::Kind kind;
-    po::options_description (*options)();
-  };
-  static constexpr Choice kChoices[] = {{"train", Command::Kind::train, train_options},
-                                        {"ops", Command::Kind::ops, ops_options},
-                                        {"peak", Command::Kind::peak, peak_options},
-                                        {"pictures", Command::Kind::pictures, pictures_options},
-                                        {"allreduce", Command::Kind::allreduce, allreduce_options},
-                                        {"engine", Command::Kind::engine, bench::engine_options},
-                                        {"executor", Command::Kind::executor, executor_options},
-                                        {"keras", Command::Kind::keras, keras_options},
-                                        {"cluster", Command::Kind::cluster, cluster_options},
-                                        {"tune", Command::Kind::tune, tune_options},
-                                        {"simulate", Command::Kind::simulate, simulate_options}};
-  const auto* chosen = std::find_if(std::begin(kChoices), std::end(kChoices),
-                                    [&](const Choice& choice) { return first == choice.name; });
-  if (chosen == std::end(kChoices)) {
-    std::vector<std::string> commands;
-    for (const Choice& choice : kChoices) commands.push_back(choice.name);
-    throw UsageError(first.empty()
-                         ? fmt::format("what is to be measured? kolo-bench {}", fmt::join(commands, ", "))
-                         : fmt::format("there is no command \"{}\"{}", first, did_you_mean(first, commands)));
-  }
-  Command command;
-  command.kind = chosen->kind;
-  command.values = parse(chosen->options(), argc - 1, argv + 1);
-  if (command.values["help"].as<bool>()) command.kind = Command::Kind::help;
-  else if (command.values["version"].as<bool>()) command.kind = Command::Kind::version;
-  if (command.kind == Command::Kind::allreduce) choose_algorithm(command.values);
-  return command;
+constexpr Command kCommands[] = {
+    {"train", train_options, run_train},
+    {"ops", ops_options, run_ops, false},
+    {"kernels", kernels_options, run_kernels, false},
+    {"peak", peak_options, run_peak, false},
+    {"pictures", pictures_options, run_pictures, false},
+    {"allreduce", allreduce_options, run_allreduce},
+    {"engine", bench::engine_options, run_engine},
+    {"executor", executor_options, run_executor},
+    {"keras", keras_options, run_keras},
+    {"cluster", cluster_options, run_cluster},
+    {"tune", tune_options, run_tune},
+    {"simulate", simulate_options, run_simulate, false},
+};
+
+std::vector<std::string> command_names() {
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) names.push_back(command.name);
+  return names;
 }
 
-void run(const Command& command) {
+std::string help() {
+  std::ostringstream text;
+  text << fmt::format("kolo-bench {} [options]: measures on all ranks of the job; rank 0 prints.\n",
+                      fmt::join(command_names(), "|"))
+       << "  mpirun -n 2 kolo-bench train --models lenet\n\n";
+  for (const Command& command : kCommands) text << command.options() << "\n";
+  text << common_options();
+  return text.str();
+}
+
+// What is to be done; a command of null tells `text`.
+struct Request {
+  const Command* command = nullptr;
+  po::variables_map values = {};
+  std::string text = {};
+};
+
+Request parse_request(int argc, const char* const* argv) {
+  const std::string first = argc > 1 ? argv[1] : "", version = fmt::format("kolo-bench {}\n", KOLO_VERSION);
+  if (first == "--help" || first == "-h") return {.text = help()};
+  if (first == "--version") return {.text = version};
+  const auto* chosen = std::find_if(std::begin(kCommands), std::end(kCommands),
+                                    [&](const Command& command) { return first == command.name; });
+  if (chosen == std::end(kCommands)) {
+    const auto names = command_names();
+    throw UsageError(first.empty()
+                         ? fmt::format("what is to be measured? kolo-bench {}", fmt::join(names, ", "))
+                         : fmt::format("there is no command \"{}\"{}", first, did_you_mean(first, names)));
+  }
+  Request request{.command = chosen, .values = parse(chosen->options(), argc - 1, argv + 1)};
+  if (request.values["help"].as<bool>()) return {.text = help()};
+  if (request.values["version"].as<bool>()) return {.text = version};
+  choose_algorithm(request.values);
+  return request;
+}
+
+void run(const Request& request) {
   const bool speaks = process().rank == 0;
-  switch (command.kind) {
-    case Command::Kind::help:
-      if (speaks) fmt::print("{}", help());
-      break;
-    case Command::Kind::version:
-      if (speaks) fmt::print("kolo-bench {}\n", KOLO_VERSION);
-      break;
-    case Command::Kind::train: run_train(command.values); break;
-    case Command::Kind::ops:
-      if (speaks) run_ops(command.values);
-      break;
-    case Command::Kind::peak:
-      if (speaks)
-        peak_bench({.seconds = seconds_of(command.values), .json = command.values["json"].as<bool>()});
-      break;
-    case Command::Kind::pictures:
-      if (speaks) run_pictures(command.values);
-      break;
-    case Command::Kind::allreduce: run_allreduce(command.values); break;
-    case Command::Kind::engine: run_engine(command.values); break;
-    case Command::Kind::executor: run_executor(command.values); break;
-    case Command::Kind::keras: run_keras(command.values); break;
-    case Command::Kind::cluster: run_cluster(command.values); break;
-    case Command::Kind::tune: tune_bench({.output = command.values["output"].as<std::string>()}); break;
-    case Command::Kind::simulate:
-      if (speaks) simulate_bench({.json = command.values["json"].as<bool>()});
-      break;
+  if (request.command == nullptr) {
+    if (speaks) fmt::print("{}", request.text);
+  } else if (speaks || request.command->on_all_ranks) {
+    request.command->run(request.values);
   }
 }
 
@@ -470,9 +462,9 @@ int main(int argc, char** argv) {
     return exit_code;
   };
   std::string usage_error;
-  Command command;
+  Request request;
   try {
-    command = parse_command(argc, argv);
+    request = parse_request(argc, argv);
   } catch (const UsageError& error) {
     usage_error = error.what();  // told once init() knows which rank this is
   }
@@ -483,7 +475,7 @@ int main(int argc, char** argv) {
   }
   try {
     if (!usage_error.empty()) return fail(usage_error.c_str(), 2);
-    run(command);
+    run(request);
     return 0;
   } catch (const UsageError& error) {
     return fail(error.what(), 2);

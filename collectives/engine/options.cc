@@ -10,6 +10,7 @@
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/device/gpu_platform.h>
+#include <kolo/core/kernels/own_kernels.h>
 #include <kolo/core/runtime/weight_sums.h>
 
 namespace kolo {
@@ -62,20 +63,48 @@ EngineOptions EngineOptions::from_environment() {
 
 const std::vector<std::string>& known_variables() {
   static const std::vector<std::string> names = {
-      "KOLO_ALLREDUCE",        "KOLO_AUTOTUNE",        "KOLO_AUTOTUNE_LOG",
-      "KOLO_BUCKET_BYTES",     "KOLO_CACHE_CAPACITY",  "KOLO_CHECK_DRIFT",
-      "KOLO_CHUNK_BYTES",      "KOLO_CLUSTER",         "KOLO_CLUSTER_TLS_CA",
-      "KOLO_CLUSTER_TLS_CERT", "KOLO_CLUSTER_TLS_KEY", "KOLO_CLUSTER_TOKEN_FILE",
-      "KOLO_COMM_THREAD_CORE", "KOLO_CUDA_COUNT",      "KOLO_CUDA_GRAPHS",
-      "KOLO_CUDA_LIBRARIES",   "KOLO_CUDA_LOG",        "KOLO_CUDA_PLUGIN",
-      "KOLO_CUDA_SYNC",        "KOLO_CYCLE_TIME_MS",   "KOLO_DATA_DIR",
-      "KOLO_END_WITH_WORKERS", "KOLO_F32_WIRE",        "KOLO_FIRST_BUCKET_BYTES",
-      "KOLO_FLIGHT_DIR",       "KOLO_FUSION_BYTES",    "KOLO_GPU_SPIN_US",
-      "KOLO_LAUNCHER",         "KOLO_LOG_LEVEL",       "KOLO_NCCL_INIT_TIMEOUT_S",
-      "KOLO_PID_NAMESPACE",    "KOLO_RANK_PROCESS",    "KOLO_RPC_CHUNK_BYTES",
-      "KOLO_STALL_ABORT_S",    "KOLO_STALL_WARNING_S", "KOLO_STOPPED_EXIT_CODE",
-      "KOLO_STOP_GRACE_S",     "KOLO_TERMINAL",        "KOLO_TIMELINE",
-      "KOLO_VIRTUAL_GPUS",     "KOLO_WORKSPACE_MIB",
+      "KOLO_ALLREDUCE",
+      "KOLO_AUTOTUNE",
+      "KOLO_AUTOTUNE_LOG",
+      "KOLO_BUCKET_BYTES",
+      "KOLO_CACHE_CAPACITY",
+      "KOLO_CHECK_DRIFT",
+      "KOLO_CHUNK_BYTES",
+      "KOLO_CLUSTER",
+      "KOLO_CLUSTER_TLS_CA",
+      "KOLO_CLUSTER_TLS_CERT",
+      "KOLO_CLUSTER_TLS_KEY",
+      "KOLO_CLUSTER_TOKEN_FILE",
+      "KOLO_COMM_THREAD_CORE",
+      "KOLO_CUDA_COUNT",
+      "KOLO_CUDA_GRAPHS",
+      "KOLO_CUDA_LIBRARIES",
+      "KOLO_CUDA_LOG",
+      "KOLO_CUDA_PLUGIN",
+      "KOLO_CUDA_SYNC",
+      "KOLO_CYCLE_TIME_MS",
+      "KOLO_DATA_DIR",
+      "KOLO_END_WITH_WORKERS",
+      "KOLO_F32_WIRE",
+      "KOLO_FIRST_BUCKET_BYTES",
+      "KOLO_FLIGHT_DIR",
+      "KOLO_FUSION_BYTES",
+      "KOLO_GPU_SPIN_US",
+      "KOLO_KERNELS",
+      "KOLO_LAUNCHER",
+      "KOLO_LOG_LEVEL",
+      "KOLO_NCCL_INIT_TIMEOUT_S",
+      "KOLO_PID_NAMESPACE",
+      "KOLO_RANK_PROCESS",
+      "KOLO_RPC_CHUNK_BYTES",
+      "KOLO_STALL_ABORT_S",
+      "KOLO_STALL_WARNING_S",
+      "KOLO_STOPPED_EXIT_CODE",
+      "KOLO_STOP_GRACE_S",
+      "KOLO_TERMINAL",
+      "KOLO_TIMELINE",
+      "KOLO_VIRTUAL_GPUS",
+      "KOLO_WORKSPACE_MIB",
   };
   return names;
 }
@@ -91,6 +120,7 @@ std::vector<std::pair<std::string, std::string>> shared_options(const EngineOpti
                             : o.cost_table.empty() ? "0"
                                                    : "a file"},
           {"KOLO_F32_WIRE", o.f32_wire ? "1" : "0"},
+          {"KOLO_KERNELS", std::string(detail::name_of(detail::kernel_source()))},
           {"KOLO_CHECK_DRIFT", std::to_string(detail::check_drift_steps())},
           {"KOLO_TIMELINE", o.timeline.empty() ? "unset" : "set"}};
 }

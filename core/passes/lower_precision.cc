@@ -1,13 +1,18 @@
 // A pass: products are marked to be computed in less than f32. Contract: pipeline.h.
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
+#include <kolo/core/kernels/cpu/gemm/thin_gemm.h>
 #include <kolo/core/kernels/cpu/onednn/native_bf16.h>
+#include <kolo/core/kernels/own_kernels.h>
 #include <kolo/core/ops/bf16.h>
 #include <kolo/core/passes/pipeline.h>
 
@@ -72,6 +77,53 @@ class SharedFactors {
   std::map<StepValue, StepValue> made_;
 };
 
+// Whether Winograd's algorithm takes the convolution in f32 (conv/winograd.h), where it saves 5 of 9
+// multiplications and more.
+bool is_for_winograd(const StepGraph& graph, const StepNode& node) {
+  const Shape &images = graph.shape(node.inputs[0]), &weights = graph.shape(node.inputs[1]);
+  const auto strides = node.attrs.at("strides").get<std::vector<std::int64_t>>();
+  constexpr std::int64_t kBlock = 16;
+  const std::int64_t window = weights.dim(2);
+  return (window == 3 || window == 5) && weights.dim(3) == window && strides[0] == 1 && strides[1] == 1 &&
+         node.attrs.at("groups").get<std::int64_t>() == 1 && images.dim(1) % kBlock == 0 &&
+         weights.dim(0) % kBlock == 0;
+}
+
+// Whether the step's convolutions stay in f32, all or none, since images have another order in bf16: where
+// more than half of their multiplications are of those that Winograd's algorithm takes, and the processor
+// computes these faster than the library's in bf16.
+bool keeps_convolutions(const StepGraph& graph) {
+  if (!detail::prefers_own(detail::OwnKernel::winograd_for_bf16)) return false;
+  double all = 0, by_winograd = 0;
+  for (const StepNode& node : graph.nodes) {
+    if (!is_product(node) || node.schema->name() != "Conv2D" || !is_on_cpu(node)) continue;
+    const Shape& weights = graph.shape(node.inputs[1]);
+    if (!has_elements(node.shapes[0]) || !has_elements(weights) || !has_elements(graph.shape(node.inputs[0])))
+      return false;
+    const double multiplications = static_cast<double>(node.shapes[0].elements()) *
+                                   static_cast<double>(weights.elements() / weights.dim(0));
+    all += multiplications;
+    if (is_for_winograd(graph, node)) by_winograd += multiplications;
+  }
+  return by_winograd > all / 2;
+}
+
+// Few rows beside a large matrix from memory: to round it costs more than to multiply by it (vgg16's dense
+// layers at a batch of 4).
+bool is_thin(const StepGraph& graph, const StepNode& node) {
+  if (node.schema->name() != "MatMul" || !has_elements(node.shapes[0])) return false;
+  const Shape* const shapes[] = {&graph.shape(node.inputs[0]), &graph.shape(node.inputs[1]), &node.shapes[0]};
+  std::int64_t least = INT64_MAX, most = 0;
+  for (const Shape* shape : shapes) {
+    if (!has_elements(*shape) || shape->rank() != 2) return false;
+    least = std::min({least, shape->dim(0), shape->dim(1)});
+    most = std::max(most, shape->elements());
+  }
+  return least <= detail::ThinGemm::kMostRows && most >= detail::ThinGemm::kFewestWeights;
+}
+
+bool is_convolution(const StepNode& node) { return node.schema->name().starts_with("Conv2D"); }
+
 }  // namespace
 
 std::optional<Precision> precision_named(std::string_view name) {
@@ -85,6 +137,7 @@ std::string_view precision_name(Precision precision) { return precision == Preci
 void lower_precision(StepGraph& graph, Precision precision) {
   if (precision == Precision::f32) return;
   bool checked = false;
+  const bool keeps = keeps_convolutions(graph);
   SharedFactors shared(graph);
   const int count = static_cast<int>(graph.nodes.size());
   for (int n = 0; n < count; ++n) {
@@ -94,9 +147,12 @@ void lower_precision(StepGraph& graph, Precision precision) {
       throw InvalidArgumentError("precision bf16 is for CPUs; {} ({}) lies on {}", node.name,
                                  node.schema->name(), node.device);
     if (!std::exchange(checked, true)) detail::check_native_bf16();
+    if ((keeps && is_convolution(node)) || is_thin(graph, node)) continue;
     node.attrs.insert_or_assign(kInBf16, true);
     if (shared.is_matmul(node)) shared.take(n);
   }
+  if (keeps)
+    log_info("precision bf16: the convolutions stay in f32, where kolo's own are faster on this processor");
 }
 
 }  // namespace kolo

@@ -11,6 +11,7 @@
 #include <kolo/core/kernels/cpu/gemm/gemm_parts.h>
 #include <kolo/core/kernels/cpu/onednn/onednn.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/own_kernels.h>
 #include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/bf16.h>
 #include <kolo/core/ops/blocked.h>
@@ -164,6 +165,12 @@ class OwnConvolution final : public Kernel {
   std::size_t piece_floats_;
 };
 
+template <typename Own, Pass kPass>
+std::unique_ptr<Kernel> make_preferred(KernelInit& init, const Own& own, detail::OwnKernel kernel) {
+  if (!detail::prefers_own(kernel)) return init.decline(detail::why_not_own(kernel));
+  return std::make_unique<OwnConvolution<Own, kPass>>(init, own);
+}
+
 template <Pass kPass>
 std::unique_ptr<Kernel> make_own(KernelInit& init) {
   if (init.is_marked(kInBf16)) return init.decline("the own convolutions compute in f32");
@@ -183,11 +190,11 @@ std::unique_ptr<Kernel> make_own(KernelInit& init) {
   const bool has_tail = init.num_inputs() > 2;
   if (!has_tail && moves_by_one(c.rows, c.cols) && winograd.fits() &&
       gains_by_winograd(piece_of(winograd, 0, threads)))
-    return std::make_unique<OwnConvolution<WinogradConvolution, kPass>>(init, winograd);
+    return make_preferred<WinogradConvolution, kPass>(init, winograd, detail::OwnKernel::winograd);
   const BlockedPointwise points = as_points(c);
   if (is_point(c.rows) && is_point(c.cols) && points.fits() && gains_by_points(points) &&
       (!has_tail || points.takes_all_pixels()))
-    return std::make_unique<OwnConvolution<BlockedPointwise, kPass>>(init, points);
+    return make_preferred<BlockedPointwise, kPass>(init, points, detail::OwnKernel::pointwise);
   return init.decline(
       "the own convolutions are for windows of one pixel, and of 3 x 3 and 5 x 5 that move by one");
 }

@@ -16,6 +16,7 @@
 #include <kolo/core/kernels/cpu/onednn/gemm.h>
 #include <kolo/core/kernels/cpu/onednn/onednn.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/own_kernels.h>
 #include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/bf16.h>
 
@@ -87,10 +88,15 @@ std::unique_ptr<Kernel> make_packed_matmul(KernelInit& init) {
                                 init.attr<bool>("transpose_b"));
   const detail::StreamedGemm streamed{shape.rows, shape.inner, shape.cols, shape.transpose_a,
                                       shape.transpose_b};
-  if (streamed.fits()) return make_own_matmul(init, streamed);
+  const bool streams = streamed.fits();
   const detail::PackedGemm packed{shape.rows, shape.inner, shape.cols, shape.transpose_b};
-  if (!shape.transpose_a && packed.fits()) return make_own_matmul(init, packed);
-  return init.decline("neither of the packed products takes this shape (packed_gemm.h, streamed_gemm.cc)");
+  if (!streams && (shape.transpose_a || !packed.fits()))
+    return init.decline("neither of the packed products takes this shape (packed_gemm.h, streamed_gemm.cc)");
+  const detail::OwnKernel own = !streams                  ? detail::OwnKernel::packed_product
+                                : streamed.adds_up_rows() ? detail::OwnKernel::summed_product
+                                                          : detail::OwnKernel::streamed_product;
+  if (!detail::prefers_own(own)) return init.decline(detail::why_not_own(own));
+  return streams ? make_own_matmul(init, streamed) : make_own_matmul(init, packed);
 }
 
 // Of elements in whatever order.

@@ -5,6 +5,7 @@
 #include <kolo/core/kernels/cpu/gemm/thin_gemm.h>
 #include <kolo/core/kernels/cpu/onednn/onednn.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/own_kernels.h>
 #include <kolo/core/kernels/parallel.h>
 #include <kolo/core/ops/bf16.h>
 
@@ -49,6 +50,8 @@ std::unique_ptr<Kernel> make_thin_matmul(KernelInit& init) {
   if (a.rank() == 2 && b.rank() == 2 && !(transpose_a && transpose_b)) {
     const ThinGemm shape{a.dim(0), transpose_a ? a.dim(1) : b.dim(0), b.dim(1)};
     if (shape.is_worth_it()) {
+      if (!detail::prefers_own(detail::OwnKernel::thin_product))
+        return init.decline(detail::why_not_own(detail::OwnKernel::thin_product));
       if (transpose_a) return std::make_unique<ThinMatmul<Product::weight_gradient>>(shape);
       if (transpose_b) return std::make_unique<ThinMatmul<Product::input_gradient>>(shape);
       return std::make_unique<ThinMatmul<Product::results>>(shape);

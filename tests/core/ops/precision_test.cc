@@ -20,6 +20,7 @@
 #include <kolo/core/runtime/session.h>
 
 #include "tests/core/gradient_check.h"
+#include "tests/core/kernels_of.h"
 
 namespace kolo {
 namespace {
@@ -79,6 +80,7 @@ class ProductsInBf16 : public ::testing::Test {
   void SetUp() override {
     if (!detail::has_native_bf16()) GTEST_SKIP() << "this CPU has no instructions for bf16";
   }
+  const KernelsOf library_{detail::KernelSource::library};  // which leaves no convolution in f32
   // limits: of the product and the gradients to its factors, relative to the largest number.
   static void expect_products_of_rounded_factors(const Product& product, const std::vector<double>& limits) {
     const auto bf16 = outcome(product, DType::f32, false, Precision::bf16),

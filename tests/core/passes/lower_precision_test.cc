@@ -6,9 +6,12 @@
 #include <kolo/core/kernels/cpu/onednn/native_bf16.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/bf16.h>
+#include <kolo/core/ops/convolution.h>
 #include <kolo/core/ops/linalg.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/ops/variables.h>
 
+#include "tests/core/kernels_of.h"
 #include "tests/core/passes/placed_step.h"
 
 namespace kolo {
@@ -56,6 +59,33 @@ TEST_F(LowerPrecisionTest, LeavesToTheProductWhatItAloneReads) {
                                     [](const StepNode& node) { return node.schema->name() == "MatMul"; });
   ASSERT_NE(product, step.nodes.end());
   EXPECT_EQ(product->attrs.count(kInBf16), 1u);
+}
+
+TEST_F(LowerPrecisionTest, LeavesConvolutionsInF32WhereKolosOwnAreFaster) {
+  const Output x = placeholder(s_, DType::f32, {2, 16, 8, 8});
+  const Output large = conv2d(s_, x, zeros(s_, DType::f32, {32, 16, 3, 3})),
+               small = conv2d(s_, x, zeros(s_, DType::f32, {32, 16, 1, 1})), sum = add(s_, large, small);
+  const auto in_bf16 = [&](detail::KernelSource source, const Output& of) {
+    const KernelsOf chosen(source);
+    const StepGraph step = lowered({of}, {{x, {2, 16, 8, 8}}});
+    return std::count_if(step.nodes.begin(), step.nodes.end(),
+                         [](const StepNode& node) { return node.attrs.count(kInBf16) > 0; });
+  };
+  using detail::KernelSource;
+  EXPECT_EQ(in_bf16(KernelSource::own, sum), 0) << "9 of 10 multiplications are for Winograd's algorithm";
+  EXPECT_EQ(in_bf16(KernelSource::own, small), 1);
+  EXPECT_EQ(in_bf16(KernelSource::library, sum), 2);
+}
+
+TEST_F(LowerPrecisionTest, RoundsNoLargeMatrixForFewRows) {
+  const Output x = placeholder(s_, DType::f32, {4, 1024});
+  const auto in_bf16 = [&](std::int64_t outputs) {
+    const StepGraph step = lowered({matmul(s_, x, zeros(s_, DType::f32, {1024, outputs}))}, {{x, {4, 1024}}});
+    return std::count_if(step.nodes.begin(), step.nodes.end(),
+                         [](const StepNode& node) { return node.attrs.count(kInBf16) > 0; });
+  };
+  EXPECT_EQ(in_bf16(1024), 0);
+  EXPECT_EQ(in_bf16(512), 1);
 }
 
 TEST_F(LowerPrecisionTest, RefusesProductsOnOtherDevices) {

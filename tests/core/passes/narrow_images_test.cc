@@ -14,6 +14,7 @@
 #include <kolo/core/ops/slicing.h>
 
 #include "tests/core/gradient_check.h"
+#include "tests/core/kernels_of.h"
 #include "tests/core/passes/placed_step.h"
 
 namespace kolo {
@@ -68,6 +69,7 @@ struct Net {
     return Session(graph, {.graph_options = options}).run(fetches, feeds);
   }
 
+  KernelsOf library{detail::KernelSource::library};  // which leaves no convolution in f32
   Graph graph;
   Scope s{graph};
   DType type = DType::f32;

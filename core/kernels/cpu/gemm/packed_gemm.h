@@ -25,8 +25,8 @@ struct PackedGemm {
   void run(const float* a, const float* b, float* c, float* scratch) const;
 };
 
-/// Whether the processor has the instruction set for which this was measured to be faster than oneDNN:
-/// AVX-512.
+/// Whether the processor has the instruction set that this is written for, AVX-512. own_kernels.h says
+/// whether it is faster than oneDNN there.
 bool has_fast_packed_gemm();
 
 }  // namespace kolo::detail

@@ -7,6 +7,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/gemm/packed_gemm.h>
 #include <kolo/core/kernels/cpu/onednn/onednn.h>
+#include <kolo/core/kernels/own_kernels.h>
 #include <kolo/core/kernels/parallel.h>
 
 namespace kolo::detail {
@@ -18,7 +19,10 @@ constexpr std::size_t kMostFactors = 3;
 
 // What the processor has is asked for once: in a virtual machine it takes 40 µs.
 ProductSum::ProductSum(std::int64_t rows, std::int64_t inputs, std::int64_t outputs)
-    : rows_(rows), inputs_(inputs), outputs_(outputs), may_stream_(has_fast_packed_gemm()) {}
+    : rows_(rows),
+      inputs_(inputs),
+      outputs_(outputs),
+      may_stream_(has_fast_packed_gemm() && prefers_own(OwnKernel::streamed_product)) {}
 
 StreamedGemm ProductSum::streamed(std::int64_t count) const {
   return {count, rows_, outputs_, /*transpose_a=*/true};

@@ -20,6 +20,9 @@ struct StreamedGemm {
 
   /// Whether run() takes the shape; see streamed_gemm.cc.
   bool fits() const;
+  /// Whether each result is a sum over more rows than a batch of a dense layer has, as the weights' gradients
+  /// of a transformer's layers are: the class of its own kernel (own_kernels.h).
+  bool adds_up_rows() const { return transpose_a && inner > 512; }
   /// Of run()'s scratch memory, which must be aligned to 64 bytes.
   std::size_t scratch_bytes() const;
   /// The order of the sums depends on the shape and the instruction set alone. NaN and infinities go the way
