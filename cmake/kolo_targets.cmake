@@ -277,6 +277,10 @@ function(kolo_test source)
     add_test(NAME ${name}.${ranks} COMMAND ${CMAKE_SOURCE_DIR}/scripts/mpirun_test ${ranks} $<TARGET_FILE:${name}>)
     set_tests_properties(${name}.${ranks} PROPERTIES TIMEOUT ${ARG_TIMEOUT} PROCESSORS 2 DISABLED ${disabled}
                          ENVIRONMENT "${KOLO_TEST_ENVIRONMENT};MPIRUN_TEST_SECONDS=${job_seconds}")
+    if(MPI_CXX_LIB_NAMES MATCHES "mpich")  # of the preset mpich, whose mpiexec takes no option of Open MPI's
+      set_tests_properties(${name}.${ranks} PROPERTIES LABELS mpich
+                           ENVIRONMENT "${KOLO_TEST_ENVIRONMENT};MPIRUN_TEST_SECONDS=${job_seconds};MPIRUN_TEST_HYDRA=${MPIEXEC_EXECUTABLE}")
+    endif()
   endforeach()
   if(ARG_ON_VIRTUAL_GPU)
     add_test(NAME ${name}.virtual_gpu COMMAND ${CMAKE_SOURCE_DIR}/scripts/mpirun_test 2 $<TARGET_FILE:${name}>)

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that kolo is built from and tested with. A second run finds all of them and leaves apt alone.
-# Usage: scripts/install_deps.sh [--dev] [--libtorch] [--python] [--docs]
+# Usage: scripts/install_deps.sh [--dev] [--libtorch] [--python] [--docs] [--mpich]
 #   --dev: also clang's tools, an ssh server, two firewalls and Slurm, which .ci/run uses, and patchelf for the bundle; --libtorch: also libtorch, for the example that trains with it
 #   --python: also what the Python package needs, with PyTorch and pytest; --docs: also what scripts/make_site needs, and the test of the notebooks
+#   --mpich: also MPICH, for the preset mpich; Open MPI stays what mpirun and mpicxx mean
 set -euo pipefail
 
 packages=(
@@ -27,8 +28,9 @@ for option in "$@"; do
     --libtorch) packages+=(libtorch-dev) ;;
     --python) packages+=(python3-dev pybind11-dev python3-numpy python3-torch python3-cloudpickle python3-pytest python3-mpi4py) ;;
     --docs) packages+=(python3-sphinx furo python3-myst-parser doxygen doxygen-awesome-css python3-nbclient python3-ipykernel) ;;
-    --help | -h) sed -n '2,5s/^# //p' "$0"; exit 0 ;;
-    *) die "does not understand \"$*\"; usage: scripts/install_deps.sh [--dev] [--libtorch] [--python] [--docs]" 2 ;;
+    --mpich) packages+=(mpich libmpich-dev) ;;
+    --help | -h) sed -n '2,6s/^# //p' "$0"; exit 0 ;;
+    *) die "does not understand \"$*\"; usage: scripts/install_deps.sh [--dev] [--libtorch] [--python] [--docs] [--mpich]" 2 ;;
   esac
 done
 
