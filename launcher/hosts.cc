@@ -26,7 +26,7 @@ int parse_slots(std::string_view text, std::string_view where) {
   return static_cast<int>(*slots);
 }
 
-Host parse_host(std::string_view word, std::string_view where) {
+Host parse_host(std::string_view word, std::string_view where, int slots = 1) {
   const size_t at = word.find('@');
   const std::string_view place = word.substr(at == std::string_view::npos ? 0 : at + 1);
   const bool ipv6 = std::count(place.begin(), place.end(), ':') > 1;
@@ -37,7 +37,7 @@ Host parse_host(std::string_view word, std::string_view where) {
       word.find_first_of(" \t'\"\\$;&|<>()") != std::string_view::npos)
     throw InvalidArgumentError("{}: \"{}\" does not name a host; allowed: node1 or node1:2", where, word);
   return {std::string(name),
-          colon == std::string_view::npos ? 1 : parse_slots(place.substr(colon + 1), where),
+          colon == std::string_view::npos ? slots : parse_slots(place.substr(colon + 1), where),
           ipv6 || at != std::string_view::npos};
 }
 
@@ -59,11 +59,11 @@ std::string without_spaces_around_equals(const std::string& line) {
   return text;
 }
 
-Host parse_hostfile_line(const std::string& line, const std::string& where) {
+Host parse_hostfile_line(const std::string& line, const std::string& where, int slots) {
   std::istringstream words(without_spaces_around_equals(line));
   std::string word;
   words >> word;
-  Host host = parse_host(word, where);
+  Host host = parse_host(word, where, slots);
   int most = kMostSlots;
   while (words >> word) {
     const size_t equals = std::min(word.find('='), word.size());
@@ -96,21 +96,40 @@ std::vector<Host> parse_hosts(std::string_view list) {
   }
 }
 
-std::vector<Host> read_hostfile(const std::string& path) {
-  std::ifstream file(path);
+std::vector<Host> parse_host_lines(std::istream& text, const std::string& source, int slots) {
   std::vector<Host> hosts;
   std::string line;
-  // Opening a directory succeeds; only reading from it fails.
-  if (!file || (file.peek(), file.bad()))
-    throw NotFoundError("--hostfile: {} cannot be read: {}", path, std::strerror(errno));
-  for (int number = 1; std::getline(file, line); ++number) {
+  for (int number = 1; std::getline(text, line); ++number) {
     if (number == 1 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);
     line = line.substr(0, line.find('#'));
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    add_host(hosts, parse_hostfile_line(line, fmt::format("{}:{}", path, number)));
+    add_host(hosts, parse_hostfile_line(line, fmt::format("{}:{}", source, number), slots));
   }
+  return hosts;
+}
+
+std::vector<Host> read_hostfile(const std::string& path) {
+  std::ifstream file(path);
+  // Opening a directory succeeds; only reading from it fails.
+  if (!file || (file.peek(), file.bad()))
+    throw NotFoundError("--hostfile: {} cannot be read: {}", path, std::strerror(errno));
+  std::vector<Host> hosts = parse_host_lines(file, path);
   if (hosts.empty())
     throw InvalidArgumentError("--hostfile: {} names no host; write one a line, as in: node1 slots=2", path);
+  return hosts;
+}
+
+std::vector<Host> parse_discovered(const std::string& text, const std::vector<Host>& listed,
+                                   std::optional<int> slots_per_host) {
+  std::istringstream lines(text);
+  std::vector<Host> hosts = parse_host_lines(lines, "line", 0);
+  if (hosts.empty()) throw InvalidArgumentError("it names no host");
+  for (Host& host : hosts) {
+    if (host.slots > 0) continue;
+    const auto known = std::find_if(listed.begin(), listed.end(),
+                                    [&](const Host& other) { return other.name == host.name; });
+    host.slots = slots_per_host.value_or(known == listed.end() ? 1 : known->slots);
+  }
   return hosts;
 }
 

@@ -1,6 +1,8 @@
 // The machines of a job: from --host, from --hostfile, and how ranks spread over them.
 #pragma once
 
+#include <iosfwd>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,10 +22,20 @@ struct Host {
 std::vector<Host> parse_hosts(std::string_view list);
 
 /// One host a line, as in Open MPI: `a slots=2`, `a slots = 2 max-slots=4`, `user@a`, `fe80::1 slots=2`; or
-/// `a:2`. Without a number it has 1 slot, and max-slots limits them. `#` starts a comment, a byte order mark
-/// may stand in front. Throws NotFoundError if the file cannot be read, InvalidArgumentError `<path>:<line>:
-/// …` for a line that does not parse.
+/// `a:2`. Without a number it has `slots`, and max-slots limits them. `#` starts a comment, a byte order mark
+/// may stand in front. Empty for a text without a host. Throws InvalidArgumentError `<source>:<line>: …` for
+/// a line that does not parse.
+std::vector<Host> parse_host_lines(std::istream& text, const std::string& source, int slots = 1);
+
+/// The lines of a file, 1 slot where no number is given. Throws NotFoundError if it cannot be read,
+/// InvalidArgumentError where it names no host, and what parse_host_lines throws.
 std::vector<Host> read_hostfile(const std::string& path);
+
+/// What a discovery command has printed: lines as above. A host without a number has slots_per_host, else the
+/// slots that it has in `listed`, else 1. Throws InvalidArgumentError for a line that does not parse, and for
+/// no host at all.
+std::vector<Host> parse_discovered(const std::string& text, const std::vector<Host>& listed,
+                                   std::optional<int> slots_per_host);
 
 /// `a:2,b:1`, as mpirun's --host takes it.
 std::string format_hosts(const std::vector<Host>& hosts);

@@ -46,6 +46,19 @@ TEST(Hostfile, ReadsOpenMpisLinesCommentsAndShortForm) {
   EXPECT_THAT(read_hostfile(path), ElementsAre(Host{"node1", 2}, Host{"node2", 4}, Host{"node3", 1}));
 }
 
+TEST(Discovery, TakesSlotsFromTheLineElseFromTheOptionElseFromTheList) {
+  const std::string text = "a:3\nb slots=4\n\nc\nd\n";
+  EXPECT_THAT(parse_discovered(text, {{"c", 2}}, std::nullopt),
+              ElementsAre(Host{"a", 3}, Host{"b", 4}, Host{"c", 2}, Host{"d", 1}));
+  EXPECT_THAT(parse_discovered(text, {{"c", 2}}, 8),
+              ElementsAre(Host{"a", 3}, Host{"b", 4}, Host{"c", 8}, Host{"d", 8}));
+}
+
+TEST(Discovery, RefusesNoHostAndWhatIsNone) {
+  for (const char* text : {"", "# none\n\n", "a\n-oProxyCommand=x\n", "a:x\n"})
+    EXPECT_THROW(parse_discovered(text, {}, std::nullopt), InvalidArgumentError) << text;
+}
+
 TEST(Hostfile, TakesWhatOpenMpiTakes) {
   const std::string path = write_file("odd_hosts",
                                       "\xef\xbb\xbfnode1 slots = 2\r\nnode2 slots=4 max-slots=3\nann@node3 "
