@@ -61,7 +61,7 @@ void LineCutter::cut(const Take& take, char end) {
   if (end == '\n' || is_new) take({started_, end, is_rest});
   returned_.reset();
   if (end == '\r') returned_ = std::move(started_);
-  started_.clear();
+  started_ = std::exchange(continued_, {});
 }
 
 void LineCutter::feed(std::string_view bytes, const Take& take) {
@@ -136,6 +136,13 @@ bool names_its_rank(int ranks, int rank, std::string_view line) {
   return line.substr(0, own.size()) == own;
 }
 
+// In kolo's errors: "Ranks disagree on the training step: …", "Mismatched shapes for w: rank 0 has …".
+bool says_ranks_disagree(std::string_view line) {
+  return line.find("Ranks disagree on ") != std::string_view::npos ||
+         (line.find("Mismatched ") != std::string_view::npos &&
+          line.find(": rank ") != std::string_view::npos);
+}
+
 }  // namespace
 
 void OutputSink::add_line(std::string_view line, char end) {
@@ -169,13 +176,28 @@ std::string with_prefix(Prefix prefix, int ranks, int rank, std::string_view lin
   return bare ? std::string(line) : fmt::format("[{}] {}", rank, line);
 }
 
-std::optional<std::int64_t> take_last_step(std::string& line) {
+std::optional<ToldStep> take_last_step(std::string& line) {
   const size_t start = line.find(kLastStepMarker);
   if (start == std::string::npos) return std::nullopt;
-  const size_t number = start + sizeof kLastStepMarker - 1;
-  const auto step = parse_int64(std::string_view(line).substr(number));
+  const auto numbers = std::string_view(line).substr(start + sizeof kLastStepMarker - 1);
+  const size_t blank = std::min(numbers.find(' '), numbers.size());
+  const auto step = parse_int64(numbers.substr(0, blank));
+  const auto age = parse_int64(numbers.substr(std::min(blank + 1, numbers.size())));
   line.erase(start);
-  return step;
+  if (!step) return std::nullopt;
+  return ToldStep{*step, std::chrono::milliseconds(age.value_or(0))};
+}
+
+std::optional<GoneRank> find_gone_rank(std::string_view line) {
+  constexpr std::string_view kRank = " rank ", kOn = " on ", kGone = " is gone (last step ";
+  const size_t gone = line.find(kGone), bracket = line.find(']');
+  if (gone == std::string_view::npos || line[0] != '[' || bracket > gone) return std::nullopt;
+  const size_t start = line.rfind(kRank, gone), on = line.rfind(kOn, gone);
+  if (start == std::string_view::npos || on == std::string_view::npos || on < start) return std::nullopt;
+  const auto rank = parse_int64(line.substr(start + kRank.size(), on - start - kRank.size()));
+  if (!rank) return std::nullopt;
+  return GoneRank{std::string(line.substr(1, bracket - 1)), static_cast<int>(*rank),
+                  std::string(line.substr(on + kOn.size(), gone - on - kOn.size()))};
 }
 
 OutputRouter::OutputRouter(const Options& options, bool tagged, OutputSink& out, OutputSink& err,
@@ -212,7 +234,16 @@ void OutputRouter::keep(int rank, std::string_view line) {
   if (const std::string error = files_->take_error(); !error.empty()) say(error);
 }
 
-void OutputRouter::take_line(int rank, Stream stream, const LineCutter::Piece& piece) {
+void OutputRouter::look_at_words(std::string_view line) {
+  ranks_disagree_ = ranks_disagree_ || says_ranks_disagree(line);
+  const auto gone = find_gone_rank(line);
+  if (!gone) return;
+  const auto [first, is_new] = gone_ranks_.try_emplace(gone->reporter, *gone);
+  const bool is_another = !is_new && first->second.host == gone->host && first->second.rank != gone->rank;
+  if (is_another && silent_host_.empty()) silent_host_ = gone->host;
+}
+
+void OutputRouter::take_line(int rank, Stream stream, const LineCutter::Piece& piece, LineCutter* cutter) {
   if (piece.is_rest) {
     // Of a line of ssh's that the banner's reader has kept back.
     if (rank == kMpirunItself && stream == Stream::err && banner_.holds_words_of_ssh()) return;
@@ -224,10 +255,14 @@ void OutputRouter::take_line(int rank, Stream stream, const LineCutter::Piece& p
   std::string line(piece.line);
   if (rank == kMpirunItself && is_count_of_failed_starts(line)) return;
   if (stream == Stream::err) {
-    if (const auto step = take_last_step(line)) {
-      last_step_ = std::max(last_step_.value_or(*step), *step);
+    if (const auto told = take_last_step(line)) {
+      if (!last_step_ || told->step > *last_step_)
+        last_step_ = told->step, last_step_at_ = std::chrono::steady_clock::now() - told->age;
+      // The rank may have been in the middle of a line, as of a progress bar.
+      if (cutter) return cutter->continue_with(std::move(line));
       if (line.empty()) return;
     }
+    look_at_words(line);
     if (rank == kMpirunItself) return add_launchers(banner_.read(line));
   }
   if (piece.end == '\n') keep(rank, line);
@@ -235,8 +270,8 @@ void OutputRouter::take_line(int rank, Stream stream, const LineCutter::Piece& p
 }
 
 void OutputRouter::from_rank(int rank, Stream stream, std::string_view bytes) {
-  cutters_[{rank, stream}].feed(bytes,
-                                [&](const LineCutter::Piece& piece) { take_line(rank, stream, piece); });
+  LineCutter& cutter = cutters_[{rank, stream}];
+  cutter.feed(bytes, [&](const LineCutter::Piece& piece) { take_line(rank, stream, piece, &cutter); });
 }
 
 void OutputRouter::take_labelled(Stream stream, const LineCutter::Piece& piece) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -33,11 +34,13 @@ class LineCutter {
   void feed(std::string_view bytes, const Take& take);
   /// The last line, if nothing ended it.
   void finish(const Take& take);
+  /// To be called while a line is taken: what follows continues this one.
+  void continue_with(std::string line) { continued_ = std::move(line); }
 
  private:
   void cut(const Take& take, char end);
 
-  std::string started_;
+  std::string started_, continued_;
   std::optional<std::string> returned_;  // the last piece, where it ended by a carriage return
 };
 
@@ -82,9 +85,22 @@ class OutputSink {
 /// The line as it is printed: with `[rank] ` before it where `prefix` asks for it.
 std::string with_prefix(Prefix prefix, int ranks, int rank, std::string_view line);
 
-/// Lines of a rank on stderr that carry its last step (kLastStepMarker): taken out of `line`, the number is
-/// returned.
-std::optional<std::int64_t> take_last_step(std::string& line);
+struct ToldStep {
+  std::int64_t step = 0;
+  std::chrono::milliseconds age{0};
+  bool operator==(const ToldStep&) const = default;
+};
+/// Lines of a rank on stderr that carry its last step (kLastStepMarker): that is taken out of `line`.
+std::optional<ToldStep> take_last_step(std::string& line);
+
+/// What a rank logs of one whose process or host is gone: `[0/6 node1] E … rank 4 on node3 is gone (last step
+/// 80)`. Of a host that does not answer it names all ranks, else one.
+struct GoneRank {
+  std::string reporter;  // as in the brackets
+  int rank = 0;
+  std::string host;
+};
+std::optional<GoneRank> find_gone_rank(std::string_view line);
 
 class OutputRouter {
  public:
@@ -107,10 +123,17 @@ class OutputRouter {
   bool launcher_has_spoken() const { return launcher_has_spoken_; }
   /// The largest step that a rank has told.
   std::optional<std::int64_t> last_step() const { return last_step_; }
+  /// When that was completed.
+  std::optional<std::chrono::steady_clock::time_point> last_step_at() const { return last_step_at_; }
+  /// A host of which one rank has said that several ranks there are gone: it does not answer. "" for none.
+  const std::string& silent_host() const { return silent_host_; }
+  /// True since a rank has said that the ranks compute different things.
+  bool ranks_disagree() const { return ranks_disagree_; }
 
  private:
+  void look_at_words(std::string_view line);
   void take_labelled(Stream stream, const LineCutter::Piece& piece);
-  void take_line(int rank, Stream stream, const LineCutter::Piece& piece);
+  void take_line(int rank, Stream stream, const LineCutter::Piece& piece, LineCutter* cutter = nullptr);
   void add(Stream stream, std::string line, char end = '\n');
   void keep(int rank, std::string_view line);
   void add_launchers(const std::vector<std::string>& lines);
@@ -127,6 +150,10 @@ class OutputRouter {
   std::array<TagSplitter, 2> splitters_;  // by Stream
   std::map<std::pair<int, Stream>, LineCutter> cutters_;
   std::optional<std::int64_t> last_step_;
+  std::optional<std::chrono::steady_clock::time_point> last_step_at_;
+  std::map<std::string, GoneRank> gone_ranks_;  // the first one, by who has said it
+  std::string silent_host_;
+  bool ranks_disagree_ = false;
   bool launcher_has_spoken_ = false;
   bool line_open_ = false;  // on the terminal stands a line that is to be rewritten
 };

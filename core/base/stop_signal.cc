@@ -6,9 +6,12 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+
+#include <kolo/core/base/process.h>
 
 namespace kolo {
 namespace {
@@ -21,13 +24,25 @@ std::atomic<bool> last_words{false};
 
 std::atomic<std::int64_t> completed_step{-1};
 std::atomic<bool> under_kolorun{false};
+std::atomic<bool> times_steps{false};
+std::atomic<std::int64_t> completed_at_ms{0}, told_at_ms{0};  // of steady_clock
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
+
+std::int64_t now_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 // Async-signal-safe: no allocation, no stdio.
 void write_last_step(std::int64_t step) {
-  char line[sizeof kLastStepMarker + 24];
+  char line[sizeof kLastStepMarker + 48];
   std::memcpy(line, kLastStepMarker, sizeof kLastStepMarker - 1);
   char* end = std::to_chars(line + sizeof kLastStepMarker - 1, line + sizeof line - 1, step).ptr;
+  if (times_steps.load()) {
+    *end++ = ' ';
+    end = std::to_chars(end, line + sizeof line - 1, now_ms() - completed_at_ms.load()).ptr;
+  }
   *end++ = '\n';
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, end - line);
 }
@@ -91,6 +106,7 @@ void install_stop_signals() {
   give_this_thread_a_signal_stack();
   const char* launcher = std::getenv("KOLO_LAUNCHER");
   under_kolorun.store(launcher != nullptr && std::strcmp(launcher, "kolorun") == 0);
+  times_steps.store(under_kolorun.load() && std::getenv("KOLO_JOB_START") != nullptr);
   handle(SIGTERM, on_signal);
   handle(SIGUSR1, on_signal);
   if (is_handled_by(SIGINT, SIG_DFL)) handle(SIGINT, on_signal);
@@ -103,7 +119,16 @@ void block_stop_signals() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
-void report_completed_step(std::int64_t step) { completed_step.store(step); }
+void report_completed_step(std::int64_t step) {
+  completed_step.store(step);
+  if (!times_steps.load()) return;
+  constexpr std::int64_t kBetweenWords_ms = 250;
+  const std::int64_t now = now_ms();
+  completed_at_ms.store(now);
+  if (process().rank != 0 || now - told_at_ms.load() < kBetweenWords_ms) return;
+  told_at_ms.store(now);
+  write_last_step(step);
+}
 
 void tell_last_step(std::int64_t step) {
   if (under_kolorun.load() && step >= 0) write_last_step(step);

@@ -18,7 +18,9 @@ void block_stop_signals();
 bool stop_signal_received();
 /// The training step this process has completed, for whoever reports its death: under kolorun
 /// (KOLO_LAUNCHER=kolorun) the first SIGTERM writes kLastStepMarker, the number and a newline to stderr,
-/// which kolorun takes out of the stream. Any thread.
+/// which kolorun takes out of the stream. With KOLO_JOB_START a blank and the milliseconds since that step
+/// follow the number, and rank 0 writes such a line while it trains, too, four times a second at most: a rank
+/// that is killed tells nothing any more. Any thread.
 void report_completed_step(std::int64_t step);
 /// Writes kLastStepMarker and `step` as above, under kolorun alone. Any thread.
 void tell_last_step(std::int64_t step);

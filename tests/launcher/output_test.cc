@@ -96,11 +96,13 @@ TEST(AutomaticPrefix, LeavesOneRankAndKolosOwnLogLinesAlone) {
 
 TEST(LastStep, IsTakenOutOfTheLineThatCarriesIt) {
   std::string line = std::string(kLastStepMarker) + "1200";
-  EXPECT_EQ(take_last_step(line), 1200);
+  EXPECT_EQ(take_last_step(line), ToldStep{1200});
   EXPECT_EQ(line, "");
   line = "started to say" + std::string(kLastStepMarker) + "7";
-  EXPECT_EQ(take_last_step(line), 7);
+  EXPECT_EQ(take_last_step(line), ToldStep{7});
   EXPECT_EQ(line, "started to say");
+  line = std::string(kLastStepMarker) + "8 1250";
+  EXPECT_EQ(take_last_step(line), (ToldStep{8, std::chrono::milliseconds(1250)}));
   line = "kolo last-step 9";
   EXPECT_FALSE(take_last_step(line));
 }
@@ -155,6 +157,35 @@ TEST_F(Router, KeepsTheLargestStepAndPrintsNoneOfTheMarkers) {
   router.finish();
   EXPECT_EQ(router.last_step(), 7);
   EXPECT_EQ(printed(err_), "[1] bye\n");
+}
+
+TEST_F(Router, KnowsWhenTheLargestStepWasCompleted) {
+  OutputRouter router(options_, false, out_, err_);
+  const std::string marker = kLastStepMarker;
+  router.from_rank(0, Stream::err, marker + "7 60000\n" + marker + "6 0\n");
+  const auto age = std::chrono::steady_clock::now() - *router.last_step_at();
+  EXPECT_GE(age, std::chrono::seconds(60));
+  EXPECT_LT(age, std::chrono::seconds(100));
+}
+
+TEST_F(Router, CutsNoLineWhereAMarkerComesInTheMiddleOfIt) {
+  OutputRouter router(options_, false, out_, err_);
+  router.from_rank(0, Stream::err, "50 %");
+  router.from_rank(0, Stream::err, std::string(kLastStepMarker) + "7 3\n");
+  router.from_rank(0, Stream::err, " of it\n");
+  EXPECT_EQ(printed(err_), "[0] 50 % of it\n");
+  EXPECT_EQ(router.last_step(), 7);
+}
+
+TEST_F(Router, SeesThatTheRanksDisagree) {
+  for (const char* line : {"rank 1 on b: Ranks disagree on the training step: gradient 1 is \"w\" …",
+                           "kolo-train: Mismatched shapes for w: rank 0 has [1000], rank 3 has [1001]"}) {
+    OutputRouter router(options_, false, out_, err_);
+    router.from_rank(0, Stream::err, "Mismatched parentheses\n");
+    EXPECT_FALSE(router.ranks_disagree());
+    router.from_rank(0, Stream::err, std::string(line) + "\n");
+    EXPECT_TRUE(router.ranks_disagree()) << line;
+  }
 }
 
 TEST_F(Router, TellsWhenNobodyReads) {

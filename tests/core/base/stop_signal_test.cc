@@ -176,6 +176,23 @@ TEST(StopSignalDeathTest, TellsTheLargestStep) {
       ExitedWithCode(0), Eq(std::string(kLastStepMarker) + "9223372036854775807\n"));
 }
 
+TEST(StopSignalDeathTest, TellsSomeStepsWithTheirAgeWhereKolorunMayStartTheJobAgain) {
+  EXPECT_EXIT(
+      {
+        setenv("KOLO_JOB_START", "a:1", 1);
+        install_under("kolorun");
+        report_completed_step(41);
+        report_completed_step(42);
+        usleep(300'000);
+        report_completed_step(43);
+        raise(SIGTERM);
+        exit_with(true);
+      },
+      ExitedWithCode(0),
+      testing::MatchesRegex(
+          "\x01kolo last-step 41 0\n\x01kolo last-step 43 0\n\x01kolo last-step 43 [0-9]+\n"));
+}
+
 TEST(StopSignalDeathTest, TellsNobodyElseTheLastStep) {
   EXPECT_EXIT(
       {
