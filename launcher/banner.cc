@@ -286,7 +286,8 @@ void BannerReader::look_for_deaths(std::string_view line) {
   if (!dead_rank_ && contains(line, "exited on signal")) {
     const auto rank = parse_int64(word_after(line, "noticed that process rank "));
     const std::string host = word_after(line, " on node ");
-    if (rank && !host.empty()) dead_rank_ = DeadRank{static_cast<int>(*rank), host};
+    const auto signal = parse_int64(word_after(line, " exited on signal ")).value_or(0);
+    if (rank && !host.empty()) dead_rank_ = DeadRank{static_cast<int>(*rank), host, static_cast<int>(signal)};
   }
   srun_ends_others_ = srun_ends_others_ || says_srun_ends_the_others(line);
   if (const auto task = ended_task_of_srun(line)) look_at_task(*task, is_of_stopped_rank(line));

@@ -27,7 +27,7 @@ class BannerReader {
   struct DeadRank {
     int rank = 0;
     std::string host;
-    int signal = 0;  // which srun names; 0: not known
+    int signal = 0;  // 0: not known
   };
   /// The rank that mpirun or srun names as killed by a signal. None where srun has killed it since another
   /// one ended with an exit code.

@@ -118,8 +118,9 @@ std::vector<ProcessId> children_of(pid_t parent) {
   return children;
 }
 
-int signal_children_of(pid_t parent, int signal) {
-  const auto children = children_of(parent);
+int signal_children_of(pid_t parent, int signal, pid_t spared) {
+  auto children = children_of(parent);
+  std::erase_if(children, [&](const ProcessId& child) { return child.pid == spared; });
   for (const ProcessId& child : children) {
     const bool own_group = child.group != getpgid(parent) && child.group != getpgrp() && child.group > 1;
     kill(own_group ? -child.group : child.pid, signal);

@@ -54,9 +54,9 @@ struct ProcessId {
 /// The living children of `parent`.
 std::vector<ProcessId> children_of(pid_t parent);
 
-/// Signals each child of `parent` with its whole process group, as mpirun does. Returns how many children
+/// Signals each child of `parent` but `spared` with its whole process group, as mpirun does. Returns how many
 /// there were.
-int signal_children_of(pid_t parent, int signal);
+int signal_children_of(pid_t parent, int signal, pid_t spared = -1);
 
 /// Signals the children of `mpirun` that are ranks, not what it has started for itself, as ssh. Returns how
 /// many.

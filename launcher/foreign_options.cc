@@ -1,5 +1,7 @@
 #include <kolo/launcher/foreign_options.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
@@ -11,7 +13,8 @@ namespace kolo::launcher {
 namespace {
 
 enum class Kind {
-  renamed,   // own: kolorun's name, the value stays
+  renamed,   // own: kolorun's name, the value stays; of two values 10 and 100 it makes 10:100
+  elastic,   // likewise, and the job is elastic
   replaced,  // own: all of it
   for_mpi,   // handed to mpirun as it is
   dropped,   // kolorun does it anyway
@@ -39,7 +42,6 @@ constexpr std::string_view kRedirects =
     "them "
     "from the terminal";
 constexpr std::string_view kLeaveOut = "kolorun has nothing of the kind; leave it out";
-constexpr std::string_view kFixed = "the number of ranks is fixed; --restarts N starts a failed job again";
 
 constexpr Foreign kForeign[] = {
     // mpirun
@@ -71,12 +73,14 @@ constexpr Foreign kForeign[] = {
     {"num-proc", Kind::renamed, 1, "-n"},
     {"mpi", Kind::dropped, 0, ""},
     {"gloo", Kind::refused, 0, "kolo reduces over MPI or NCCL; leave it out"},
-    {"min-np", Kind::refused, 1, kFixed},
-    {"max-np", Kind::refused, 1, kFixed},
-    {"min-num-proc", Kind::refused, 1, kFixed},
-    {"max-num-proc", Kind::refused, 1, kFixed},
-    {"host-discovery-script", Kind::refused, 1, kFixed},
-    {"slots-per-host", Kind::refused, 1, kSlots},
+    {"min-np", Kind::elastic, 1, "--min-ranks"},
+    {"max-np", Kind::elastic, 1, "--max-ranks"},
+    {"min-num-proc", Kind::elastic, 1, "--min-ranks"},
+    {"max-num-proc", Kind::elastic, 1, "--max-ranks"},
+    {"host-discovery-script", Kind::elastic, 1, "--discover"},
+    {"blacklist-cooldown-range", Kind::elastic, 2, "--cooldown"},
+    {"elastic-timeout", Kind::elastic, 1, "--wait-for-hosts"},
+    {"reset-limit", Kind::renamed, 1, "--restarts"},
     {"network-interface", Kind::refused, 1, "--mpi-args \"--mca btl_tcp_if_include eth0\""},
     {"network-interfaces", Kind::refused, 1, "--mpi-args \"--mca btl_tcp_if_include eth0\""},
     {"ssh-port", Kind::refused, 1, kSshPort},
@@ -150,7 +154,11 @@ OwnWords own_words(const std::vector<std::string>& words, size_t at) {
     values.push_back(words[at + own.taken++]);
   }
   switch (option->kind) {
-    case Kind::renamed: own.words = {std::string(option->own), values[0]}; break;
+    case Kind::elastic: own.words = {"--elastic"}; [[fallthrough]];
+    case Kind::renamed:
+      own.words.insert(own.words.end(),
+                       {std::string(option->own), fmt::format("{}", fmt::join(values, ":"))});
+      break;
     case Kind::replaced: own.words = {std::string(option->own)}; break;
     case Kind::for_mpi:
       own.mpi = {"--" + std::string(option->name)};

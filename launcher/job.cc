@@ -17,11 +17,11 @@
 
 #include <kolo/core/base/launcher.h>
 #include <kolo/launcher/child.h>
+#include <kolo/launcher/job_end.h>
 #include <kolo/launcher/job_folders.h>
 #include <kolo/launcher/output.h>
 #include <kolo/launcher/rank_pipes.h>
 #include <kolo/launcher/srun_command.h>
-#include <kolo/launcher/start_failure.h>
 
 namespace kolo::launcher {
 namespace {
@@ -29,18 +29,19 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kEndAfterDeath{5000};  // mpirun ends the others itself within two seconds
-constexpr milliseconds kEndAfterTerm{3000};   // mpirun gives ranks one second between SIGTERM and SIGKILL
-constexpr milliseconds kRanksNotThere{1000};  // a request to stop found no rank: the job just starts or ends
-constexpr milliseconds kOrphansGone{2000};    // SIGKILL needs a moment
-constexpr int kStopFilePeriod = 1000;         // ms
+constexpr milliseconds kEndAfterDeath{5000};   // mpirun ends the others itself within two seconds
+constexpr milliseconds kEndWhereElastic{500};  // it needs none, where it does not wait for a lost host
+constexpr milliseconds kEndAfterTerm{3000};    // mpirun gives ranks one second between SIGTERM and SIGKILL
+constexpr milliseconds kRanksNotThere{1000};   // a request to stop found no rank: the job just starts or ends
+constexpr milliseconds kOrphansGone{2000};     // SIGKILL needs a moment
+constexpr int kStopFilePeriod = 1000;          // ms
 constexpr size_t kMostPending = 1 << 20;  // bytes a slow reader may be behind before the ranks have to wait
 constexpr size_t kMostAtEnd = 64 << 20;   // when all have ended: more than their pipes can hold
 
 class Job {
  public:
   Job(const Options& options, const Surroundings& found, StopTime& stop_time, SignalQueue& signals,
-      OutputFiles* files);
+      OutputFiles* files, ElasticHosts* elastic);
   JobResult run();
 
  private:
@@ -59,18 +60,12 @@ class Job {
   void handle_deadline();
   void handle_stop_time();
   void handle_stop_file();
+  void handle_news_of_hosts();
   void set_deadline(milliseconds from_now) { deadline_ = Clock::now() + from_now; }
   void tell_grace_is_over();
-  void tell_failed_rank();
-  std::string lost_host() const;
-  void tell_lost_host();
-  void tell_start_failure();
-  void tell_gone(int rank, const std::string& host);
-  void tell_end(const std::string& line);
-  std::string host_of(int rank) const;
 
   const Options& options_;
-  const std::string hostname_;
+  ElasticHosts* const elastic_;
   StopTime& stop_time_;
   SignalQueue& signals_;
   const bool here_;
@@ -79,17 +74,18 @@ class Job {
   std::optional<JobFolders> folders_;
   OutputSink out_{STDOUT_FILENO}, err_{STDERR_FILENO};
   OutputRouter router_;
+  JobEnd end_;
   Child mpirun_;
   Stage stage_ = Stage::running;
   std::optional<Clock::time_point> deadline_;
-  Clock::time_point next_look_ = {};            // for --stop-file
-  bool loss_seen_ = false, loss_told_ = false;  // of a host
+  Clock::time_point next_look_ = {};  // for --stop-file
+  bool loss_seen_ = false;            // of a host
   int stop_signals_ = 0;
   bool stop_requested_ = false;
   bool ranks_asked_ = false;  // to stop; false where none was there
-  bool forced_ = false;       // ended without waiting for the ranks
+  bool asked_to_grow_ = false;
+  bool forced_ = false;  // ended without waiting for the ranks
   int exit_code_ = 0;
-  std::string end_;  // the first of the lines on how it failed
 };
 
 bool wants_prefix(const Options& options) {
@@ -97,14 +93,15 @@ bool wants_prefix(const Options& options) {
 }
 
 Job::Job(const Options& options, const Surroundings& found, StopTime& stop_time, SignalQueue& signals,
-         OutputFiles* files)
+         OutputFiles* files, ElasticHosts* elastic)
     : options_(options),
-      hostname_(found.hostname),
+      elastic_(elastic),
       stop_time_(stop_time),
       signals_(signals),
       here_(options.launcher != Launcher::srun && all_ranks_here(options, found)),
       tagged_(!here_ && (wants_prefix(options) || files != nullptr)),
-      router_(options, tagged_, out_, err_, files) {
+      router_(options, tagged_, out_, err_, files),
+      end_(options, found.hostname, router_) {
   Options redirected = options;
   if (here_) {
     pipes_.emplace(options.ranks);
@@ -126,6 +123,7 @@ Job::Job(const Options& options, const Surroundings& found, StopTime& stop_time,
 
 void Job::wait_for_events() {
   std::vector<pollfd> fds = {{signals_.fd(), POLLIN, 0}};
+  if (elastic_ && stage_ == Stage::running) fds.push_back({elastic_->fd(), POLLIN, 0});  // below 0: ignored
   const bool reading = out_.pending_bytes() < kMostPending && err_.pending_bytes() < kMostPending;
   if (reading && stage_ != Stage::ended) {
     for (const OwnedFd* fd : {&mpirun_.out, &mpirun_.err})
@@ -172,11 +170,13 @@ void Job::read_outputs() {
     mpirun_.err = OwnedFd();
   if (pipes_)
     for (const auto& source : pipes_->sources()) read_all(source.fd.get(), source.rank, source.stream);
-  if (router_.banner().failing() && stage_ == Stage::running && !deadline_) set_deadline(kEndAfterDeath);
-  if (lost_host().empty()) return;
+  const bool is_failing = router_.banner().failing() || !end_.lost_host().empty();
+  if (is_failing && stage_ == Stage::running && !deadline_)
+    set_deadline(elastic_ ? kEndWhereElastic : kEndAfterDeath);
+  if (end_.lost_host().empty()) return;
   // mpirun takes seconds until it ends the survivors. Those that are here tell their last step sooner.
-  if (!std::exchange(loss_seen_, true)) signal_ranks_below(mpirun_.pid, SIGTERM);
-  if (router_.last_step()) tell_lost_host();
+  if (!elastic_ && !std::exchange(loss_seen_, true)) signal_ranks_below(mpirun_.pid, SIGTERM);
+  if (router_.last_step()) end_.tell_lost_host();
 }
 
 void Job::flush_sinks() {
@@ -185,13 +185,17 @@ void Job::flush_sinks() {
   if (!(out_read && err_read) && stage_ != Stage::ended) end_at_once();
 }
 
-// Ranks outlive an mpirun that was killed, as children of this process.
-void kill_orphans() {
+// Ranks outlive an mpirun that was killed, as children of this process. spared: a child that is none of them.
+void kill_orphans(pid_t spared) {
   const auto deadline = Clock::now() + kOrphansGone;
-  signal_children_of(getpid(), SIGKILL);
-  for (pid_t pid = 1; pid >= 0 && Clock::now() < deadline;) {
-    pid = waitpid(-1, nullptr, WNOHANG);
-    if (pid == 0) poll(nullptr, 0, 10);
+  const auto are_there = [&] {
+    const auto children = children_of(getpid());
+    return std::any_of(children.begin(), children.end(),
+                       [&](const ProcessId& child) { return child.pid != spared; });
+  };
+  for (signal_children_of(getpid(), SIGKILL, spared); are_there() && Clock::now() < deadline;) {
+    while (waitpid(-1, nullptr, WNOHANG) > 0) continue;
+    poll(nullptr, 0, 10);
   }
 }
 
@@ -201,11 +205,11 @@ void Job::reap() {
     if (pid != mpirun_.pid) continue;
     exit_code_ = shell_code(status);
     if (WIFSIGNALED(status)) {
-      kill_orphans();
+      kill_orphans(elastic_ ? elastic_->watching_process() : -1);
       if (stage_ == Stage::running)
-        tell_end(fmt::format("kolorun: signal {} ({}) has ended {}, and the ranks with it", WTERMSIG(status),
-                             sigdescr_np(WTERMSIG(status)),
-                             options_.launcher == Launcher::srun ? "srun" : "mpirun"));
+        end_.tell(fmt::format("kolorun: signal {} ({}) has ended {}, and the ranks with it", WTERMSIG(status),
+                              sigdescr_np(WTERMSIG(status)),
+                              options_.launcher == Launcher::srun ? "srun" : "mpirun"));
     }
     stage_ = Stage::ended;
     deadline_.reset();
@@ -246,7 +250,8 @@ void Job::end_at_once() {
 
 void Job::handle_deadline() {
   if (!deadline_ || Clock::now() < *deadline_ || stage_ == Stage::ended) return;
-  if (stage_ == Stage::ending) return kill_everything();
+  // mpirun waits for a lost host longer than it takes to start again, and a SIGTERM meanwhile can crash it.
+  if (stage_ == Stage::ending || (elastic_ && stage_ == Stage::running)) return kill_everything();
   if (stage_ == Stage::stopping && ranks_asked_ && !forced_) tell_grace_is_over();
   end_mpirun();
 }
@@ -270,6 +275,17 @@ void Job::handle_stop_file() {
   ask_to_stop();
 }
 
+// By SIGUSR1, which kolo's programs take likewise: the first SIGTERM is left to who wants the job to end. It
+// has no deadline, since what it would end goes on well.
+void Job::handle_news_of_hosts() {
+  if (!elastic_ || stage_ != Stage::running) return;
+  const bool grows = elastic_->is_to_grow();
+  for (const std::string& warning : elastic_->take_warnings()) router_.say("kolorun: " + warning);
+  if (!grows || router_.banner().failing() || std::exchange(asked_to_grow_, true)) return;
+  if (here_) signal_children_of(mpirun_.pid, SIGUSR1);
+  else kill(mpirun_.pid, SIGUSR1);
+}
+
 void Job::handle_signal(int number) {
   if (number == SIGCHLD) return reap();
   if (number == SIGUSR1) stop_requested_ = true;
@@ -291,71 +307,12 @@ void Job::handle_signal(int number) {
   } else kill_everything();
 }
 
-void Job::tell_end(const std::string& line) {
-  if (end_.empty()) end_ = line;
-  router_.say(line);
-}
-
-void Job::tell_gone(int rank, const std::string& host) {
-  const std::string step = router_.last_step() ? std::to_string(*router_.last_step()) : "unknown";
-  tell_end(fmt::format("rank {} on {} is gone (last step {})", rank, host, step));
-}
-
 // Also when quiet: it is an error, and of what was lost nobody else speaks.
 void Job::tell_grace_is_over() {
   router_.say(
       fmt::format("kolorun: the ranks did not stop within {:g} s (--stop-grace) and were ended; what was not "
                   "saved is lost",
                   options_.stop_grace_s));
-}
-
-// The first rank that has failed, as far as mpirun's or srun's words tell.
-void Job::tell_failed_rank() {
-  if (stop_requested_) return;  // the signal was kolorun's
-  const BannerReader& banner = router_.banner();
-  if (const auto& dead = banner.dead_rank()) return tell_gone(dead->rank, dead->host);
-  if (!lost_host().empty()) return;  // the other hosts' ranks end because of that
-  if (const auto& failed = banner.failed_rank())
-    return tell_end(fmt::format(
-        "rank {} on {} {}", failed->rank, failed->host.empty() ? host_of(failed->rank) : failed->host,
-        failed->how.empty() ? fmt::format("ended with exit code {}", failed->code) : failed->how));
-  // mpirun's note on that can be lost: then nobody has said a word.
-  const bool is_told =
-      !end_.empty() || !start_failure(banner, options_, hostname_).empty() || router_.launcher_has_spoken();
-  if (exit_code_ != 0 && !forced_ && !is_told)
-    router_.say(fmt::format("kolorun: a rank ended with exit code {}", exit_code_));
-}
-
-std::string Job::host_of(int rank) const {
-  const std::vector<int> counts = ranks_per_host(options_.hosts, options_.ranks);
-  for (size_t host = 0; host < counts.size(); rank -= counts[host++])
-    if (rank < counts[host]) return options_.hosts[host].name;
-  return hostname_;
-}
-
-std::string Job::lost_host() const {
-  const BannerReader& banner = router_.banner();
-  if (!banner.lost_daemon()) return banner.lost_host();
-  int daemon = 0;
-  for (const Host& host : options_.hosts)
-    if (!is_this_machine(host.name, hostname_) && ++daemon == *banner.lost_daemon()) return host.name;
-  return "";
-}
-
-void Job::tell_lost_host() {
-  const std::string lost = lost_host();
-  if (lost.empty() || std::exchange(loss_told_, true)) return;
-  const std::vector<int> counts = ranks_per_host(options_.hosts, options_.ranks);
-  for (size_t host = 0, first = 0; host < counts.size(); first += counts[host++])
-    for (int i = 0; is_same_host(options_.hosts[host].name, lost) && i < counts[host]; ++i)
-      tell_gone(static_cast<int>(first) + i, lost);
-}
-
-void Job::tell_start_failure() {
-  const std::string why = start_failure(router_.banner(), options_, hostname_);
-  if (why.empty()) return;
-  tell_end("kolorun: " + why);
-  exit_code_ = 1;  // mpirun's tells nothing: 255, 135
 }
 
 JobResult Job::run() {
@@ -365,35 +322,41 @@ JobResult Job::run() {
     handle_deadline();
     handle_stop_time();
     handle_stop_file();
+    handle_news_of_hosts();
     read_outputs();
     flush_sinks();
   }
   read_outputs();
   router_.finish();
-  tell_failed_rank();
-  tell_lost_host();
-  tell_start_failure();
+  const bool has_stopped_to_grow = asked_to_grow_ && exit_code_ == options_.stopped_exit_code;
+  // Else the signal was kolorun's.
+  if (!stop_requested_ && !has_stopped_to_grow) end_.tell_failed_rank(exit_code_, forced_);
+  end_.tell_lost_host();
+  const bool could_not_start = end_.tell_start_failure();
+  if (could_not_start) exit_code_ = 1;  // mpirun's tells nothing: 255, 135
   for (flush_sinks(); out_.pending_bytes() + err_.pending_bytes() > 0; flush_sinks()) {
     wait_for_events();
     while (const auto number = signals_.next()) handle_signal(*number);
   }
   if (forced_ && exit_code_ == 0) exit_code_ = 1;
-  // srun returns the highest code, which may be that of a rank that it has ended itself.
-  const BannerReader& banner = router_.banner();
-  const auto& dead = banner.dead_rank();
-  constexpr int kSignal = 128;
-  if (dead && dead->signal != 0 && !stop_requested_) exit_code_ = kSignal + dead->signal;
-  else if (!dead && banner.failed_rank() && banner.failed_rank()->code != 0 && exit_code_ != 0 &&
-           !stop_requested_)
-    exit_code_ = banner.failed_rank()->code;
-  return {exit_code_, stop_requested_ || forced_, router_.last_step(), end_};
+  if (!stop_requested_) exit_code_ = end_.exit_code(exit_code_);
+  return {.exit_code = exit_code_,
+          .stop_requested = stop_requested_ || forced_,
+          .last_step = router_.last_step(),
+          .end = end_.first_line(),
+          .ranks_disagree = router_.ranks_disagree(),
+          .lost_hosts = end_.lost_host().empty() ? std::vector<std::string>{} : std::vector{end_.lost_host()},
+          .hosts_without_start = could_not_start ? end_.hosts_without_start() : std::vector<std::string>{},
+          .host_of_killed_rank = end_.host_of_killed_rank(),
+          .asked_to_grow = asked_to_grow_,
+          .last_sign = router_.last_step_at().value_or(Clock::now())};
 }
 
 }  // namespace
 
 JobResult run_job(const Options& options, const Surroundings& found, StopTime& stop_time,
-                  SignalQueue& signals, OutputFiles* files) {
-  return Job(options, found, stop_time, signals, files).run();
+                  SignalQueue& signals, OutputFiles* files, ElasticHosts* elastic) {
+  return Job(options, found, stop_time, signals, files, elastic).run();
 }
 
 }  // namespace kolo::launcher

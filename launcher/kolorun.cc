@@ -1,10 +1,8 @@
-// kolorun: starts a program as several ranks. Its parts: options.h, mpirun_command.h (what is started), job.h
-// (how it runs).
+// kolorun: starts a program as several ranks. Its parts: options.h, mpirun_command.h (what is started),
+// restarts.h (from start to start), job.h (how one runs).
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -18,14 +16,12 @@
 #include <kolo/launcher/check_build.h>
 #include <kolo/launcher/check_network.h>
 #include <kolo/launcher/child.h>
-#include <kolo/launcher/job.h>
 #include <kolo/launcher/job_token.h>
 #include <kolo/launcher/machines.h>
 #include <kolo/launcher/mpirun_command.h>
 #include <kolo/launcher/options.h>
-#include <kolo/launcher/output_files.h>
 #include <kolo/launcher/program_search.h>
-#include <kolo/launcher/requeue.h>
+#include <kolo/launcher/restarts.h>
 #include <kolo/launcher/srun_command.h>
 
 namespace kolo::launcher {
@@ -34,59 +30,6 @@ namespace {
 constexpr int kBadCommandLine = 2;
 
 void tell(const std::string& sentence) { fmt::print(stderr, "kolorun: {}\n", sentence); }
-
-// Starts one after the other that complete no step more than those before them: another start will not help.
-class Progress {
- public:
-  // A program that tells no step is started again as often as --restarts says.
-  void note(const JobResult& result) {
-    if (!result.last_step) return;
-    if (*result.last_step > furthest_) starts_without_ = 0;
-    else if (++starts_without_ == 1)
-      first_end_ = result.end.empty() ? fmt::format("exit code {}", result.exit_code) : result.end;
-    furthest_ = std::max(furthest_, *result.last_step);
-  }
-  bool is_hopeless() const { return starts_without_ >= kMostStarts; }
-  std::string why() const {
-    return fmt::format("{} starts in a row completed no step{}; the first ended with: {}", kMostStarts,
-                       furthest_ > 0 ? fmt::format(" beyond {}", furthest_) : "", first_end_);
-  }
-
- private:
-  static constexpr int kMostStarts = 3;
-  std::int64_t furthest_ = 0;
-  int starts_without_ = 0;
-  std::string first_end_;
-};
-
-int run_with_restarts(const Options& options, const Surroundings& found, SignalQueue& signals) {
-  StopTime stop_time(options, own_environment(), ask_program);
-  Progress progress;
-  std::optional<OutputFiles> files;
-  if (!options.log_dir.empty()) files.emplace(options.log_dir, options.ranks);
-  const auto tell_and_keep = [&files](const std::string& sentence) {
-    tell(sentence);
-    if (files) files->add("kolorun: " + sentence);
-  };
-  for (int restart = 1;; ++restart) {
-    const JobResult result = run_job(options, found, stop_time, signals, files ? &*files : nullptr);
-    const bool stopped = options.stopped_exit_code != 0 && result.exit_code == options.stopped_exit_code;
-    if (stopped && options.requeue) return requeue(options, result.last_step, signals);
-    if (options.requeue && result.stop_requested)
-      tell_and_keep(fmt::format(
-          "the job was asked to stop and ended with exit code {}, not {}: it is not queued again; "
-          "a program that has more to do returns kolo::exit_code()",
-          result.exit_code, options.stopped_exit_code));
-    // Code 2 is a bad command line, which a second try does not mend.
-    const bool hopeless =
-        result.exit_code == 0 || result.exit_code == kBadCommandLine || result.stop_requested || stopped;
-    if (hopeless || restart > options.restarts) return result.exit_code;
-    progress.note(result);
-    if (progress.is_hopeless()) return tell_and_keep(progress.why()), result.exit_code;
-    tell_and_keep(fmt::format("the job ended with exit code {}; restart {} of {}", result.exit_code, restart,
-                              options.restarts));
-  }
-}
 
 // mpirun's --wdir, from which it starts a program whose name has a slash; "" without it.
 std::string folder_of_ranks(const Options& options) {
@@ -169,8 +112,8 @@ int launch(Options options, Surroundings found) {
         "mpirun is not in PATH; install Open MPI (Debian: openmpi-bin) or add its folder to PATH");
   if (!options.stop_file.empty()) clear_stop_file(options);
   SignalQueue signals;
-  if (options.launcher == Launcher::mpirun && options.bind == Bind::automatic && options.hosts.size() > 1 &&
-      !all_ranks_here(options, found))
+  // Some of an elastic job's hosts may not be there: they are looked at first.
+  if (!options.elastic && needs_machines(options, found))
     found.machines = find_machines(options, found, signals);
   if (options.check_network) tell_network(options, found, signals);
   std::optional<JobToken> token;

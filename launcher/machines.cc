@@ -46,6 +46,11 @@ std::vector<int> number_machines(std::string_view tagged_lines, int hosts) {
   return machines;
 }
 
+bool needs_machines(const Options& options, const Surroundings& found) {
+  return options.launcher == Launcher::mpirun && options.bind == Bind::automatic &&
+         options.hosts.size() > 1 && !all_ranks_here(options, found);
+}
+
 std::vector<int> find_machines(const Options& options, const Surroundings& found, SignalQueue& signals) {
   const CapturedRun run = run_captured(compose_probe(options, found), kLongestProbe, &signals);
   return run.good ? number_machines(run.out, static_cast<int>(options.hosts.size())) : std::vector<int>{};

@@ -12,6 +12,9 @@
 
 namespace kolo::launcher {
 
+/// True if where ranks are bound depends on it: mpirun starts them on several hosts, and no --bind decides.
+bool needs_machines(const Options& options, const Surroundings& found);
+
 /// For each host the number of its machine: containers and network namespaces of one machine, known by its
 /// boot id, have one number. Starts a small program on each host over mpirun, in the way the job will be
 /// started. Empty if that failed, took over 15 s, or a signal came: the job itself will then say why.

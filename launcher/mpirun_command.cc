@@ -110,6 +110,13 @@ void add_keepalive(std::vector<std::string>& command, const Options& options, co
                                  "-o ServerAliveInterval=2 -o ServerAliveCountMax=3"});
 }
 
+// When a rank or a host is lost mpirun gives the other ranks a second to end, one host after the other. Those
+// of an elastic job have told their step.
+void add_quick_end(std::vector<std::string>& command, const Options& options) {
+  if (!options.elastic || contains(options.mpi_args, "odls_base_sigkill_timeout")) return;
+  command.insert(command.end(), {"--mca", "odls_base_sigkill_timeout", "0"});
+}
+
 // Shared memory is all that ranks of one machine need. Others listen: tcp on every address, ofi on the
 // machine's own.
 void add_shared_memory_alone(std::vector<std::string>& command, const Options& options,
@@ -220,6 +227,7 @@ std::vector<std::string> compose_mpirun(const Options& options, const Surroundin
   if (tagged) command.push_back("--tag-output");
   if (all_ranks_here(options, found)) add_shared_memory_alone(command, options, found);
   else add_keepalive(command, options, found);
+  add_quick_end(command, options);
   for (const auto& [name, entry] : exported_variables(options, found))
     command.insert(command.end(), {"-x", entry});
   command.insert(command.end(), options.mpi_args.begin(), options.mpi_args.end());

@@ -12,6 +12,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
 #include <kolo/launcher/foreign_options.h>
+#include <kolo/launcher/option_values.h>
 
 namespace kolo::launcher {
 namespace {
@@ -19,10 +20,7 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr int kMostNumber = 1 << 20;
-constexpr double kLongestGrace_s = 86400;
 
-// Values are taken as text and parsed by kolo, so that "2x" and "nan" are refused by the same words
-// everywhere.
 po::options_description make_description() {
   po::options_description all("Options", 110, 60);
   const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
@@ -49,7 +47,9 @@ po::options_description make_description() {
       "requeue", "when the ranks were stopped and have saved, ask the batch system to start this job again")(
       "stopped-exit-code", text("N"),
       "exit code of a job that was stopped and has saved (KOLO_STOPPED_EXIT_CODE, else 0; with --requeue "
-      "75)")("restarts", text("N"), "start a failed job again, up to N times (0)")(
+      "75)")("restarts", text("N"), "start a failed job again, up to N times (0)");
+  describe_elastic(all);
+  all.add_options()(
       "cluster", text("ps=N,worker=M"),
       "each rank is a task, in this order; it finds the cluster and its place there in KOLO_CLUSTER")(
       "cluster-port", text("P"),
@@ -80,32 +80,6 @@ std::vector<std::string> option_names(const po::options_description& description
   std::vector<std::string> names;
   for (const auto& option : description.options()) names.push_back("--" + option->long_name());
   return names;
-}
-
-std::int64_t whole_number(const char* option, const std::string& text, std::int64_t min, std::int64_t max) {
-  const auto value = parse_int64(text);
-  if (!value || *value < min || *value > max)
-    throw InvalidArgumentError("{} \"{}\" is not valid; allowed: a whole number from {} to {}", option, text,
-                               min, max);
-  return *value;
-}
-
-double seconds(const char* option, const std::string& text) {
-  const auto value = parse_double(text);
-  if (!value || *value < 0 || *value > kLongestGrace_s)
-    throw InvalidArgumentError("{} \"{}\" is not valid; allowed: seconds from 0 to {}", option, text,
-                               kLongestGrace_s);
-  return *value;
-}
-
-// The index of the word among `allowed`.
-size_t choice(const char* option, const std::string& word, const std::vector<std::string>& allowed) {
-  const auto found = std::find(allowed.begin(), allowed.end(), word);
-  if (found != allowed.end()) return found - allowed.begin();
-  std::string list;
-  for (const auto& name : allowed) list += (list.empty() ? "" : ", ") + name;
-  throw InvalidArgumentError("{} \"{}\" is not valid; allowed: {}{}", option, word, list,
-                             did_you_mean(word, allowed));
 }
 
 void check_export(const std::string& entry) {
@@ -159,6 +133,10 @@ CommandLine split(const std::vector<std::string>& words, const po::options_descr
     if (takes_next_word(line.options.back(), description) && next + 1 < words.size())
       line.options.push_back(words[++next]);
   }
+  // Several of Horovod's options mean it.
+  const auto first = std::find(line.options.begin(), line.options.end(), "--elastic");
+  if (first != line.options.end())
+    line.options.erase(std::remove(first + 1, line.options.end(), "--elastic"), line.options.end());
   if (next < words.size() && words[next] == "--") ++next;
   line.program.assign(words.begin() + static_cast<std::ptrdiff_t>(next), words.end());
   return line;
@@ -216,9 +194,34 @@ void read_cluster(Options& options, const po::variables_map& values) {
       whole_number("--cluster-port", values["cluster-port"].as<std::string>(), 1, kLastPort));
 }
 
+std::optional<int> given_ranks(const po::variables_map& values) {
+  if (!values.count("ranks")) return std::nullopt;
+  return static_cast<int>(whole_number("-n", values["ranks"].as<std::string>(), 1, kMostNumber));
+}
+
+// An elastic job has a list of hosts, also where it is this machine alone.
+void read_elastic_hosts(Options& options, const po::variables_map& values, const Ask& ask) {
+  if (!options.elastic) return;
+  if (!options.cluster.empty())
+    throw InvalidArgumentError(
+        "--elastic starts jobs of equal ranks; the tasks of --cluster are of several kinds");
+  if (mpi_args_name_hosts(options) || !options.hostfile.empty())
+    throw InvalidArgumentError(
+        "--elastic chooses the hosts of each start; name them by --host, or in a --hostfile without users "
+        "and "
+        "IPv6");
+  if (const std::string& command = options.elastic->discover; !command.empty()) {
+    const auto printed = ask({"sh", "-c", command});
+    if (printed) options.hosts = parse_discovered(*printed, options.hosts, options.elastic->slots_per_host);
+    else if (options.hosts.empty())
+      throw NotFoundError("--discover {}: it failed, or took over 5 s, and no hosts are named", command);
+  } else if (options.hosts.empty() && values.count("ranks")) {
+    options.hosts = {{"localhost", *given_ranks(values)}};
+  }
+}
+
 void read_ranks(Options& options, const po::variables_map& values) {
-  if (values.count("ranks"))
-    options.ranks = static_cast<int>(whole_number("-n", values["ranks"].as<std::string>(), 1, kMostNumber));
+  if (const auto ranks = given_ranks(values)) options.ranks = *ranks;
   else if (!options.cluster.empty()) options.ranks = total_tasks(options.cluster);
   else if (options.allotment && (hosts_are_allotted(options) || options.hosts.empty()))
     options.ranks = options.allotment->ranks;
@@ -229,9 +232,15 @@ void read_ranks(Options& options, const po::variables_map& values) {
   if (!options.cluster.empty() && options.ranks != total_tasks(options.cluster))
     throw InvalidArgumentError("-n {} does not fit --cluster, which has {} tasks; leave -n out",
                                options.ranks, total_tasks(options.cluster));
+  if (options.elastic) {
+    check_elastic(*options.elastic, options.hosts);
+    if (!values.count("ranks")) options.ranks = std::min(options.ranks, options.elastic->rules.max_ranks);
+  }
   const bool may_overfill = std::find(options.mpi_args.begin(), options.mpi_args.end(), "--oversubscribe") !=
                             options.mpi_args.end();
-  if (options.hosts.empty() || may_overfill || options.ranks <= total_slots(options.hosts)) return;
+  const bool may_come = options.elastic && !options.elastic->discover.empty();
+  if (options.hosts.empty() || may_overfill || may_come || options.ranks <= total_slots(options.hosts))
+    return;
   const bool allotted = hosts_are_allotted(options);
   throw InvalidArgumentError(
       "-n {} ranks do not fit into the {} slots of {}{}; give a host more slots, as in {}{}:{}",
@@ -283,6 +292,10 @@ void read_stopping(Options& options, const po::variables_map& values, const Envi
   if (options.requeue && options.stopped_exit_code == 0)
     throw InvalidArgumentError(
         "--requeue needs an exit code that tells a stop from the end; leave 0 out, or choose 1 to {}", kMost);
+  // To grow, the ranks are stopped; an end looks different.
+  if (!options.elastic || options.stopped_exit_code != 0) return;
+  options.stopped_exit_code = kTemporaryFailure;
+  options.elastic->hides_stopped_code = true;
 }
 
 }  // namespace
@@ -321,14 +334,16 @@ Options parse_command_line(int argc, const char* const* argv, const Environment&
     options.prefix = static_cast<Prefix>(
         choice("--prefix", values["prefix"].as<std::string>(), {"auto", "always", "never"}));
   if (values.count("stop-grace"))
-    options.stop_grace_s = seconds("--stop-grace", values["stop-grace"].as<std::string>());
+    options.stop_grace_s = seconds_of("--stop-grace", values["stop-grace"].as<std::string>());
   if (values.count("launcher"))
     options.launcher = static_cast<Launcher>(
         choice("--launcher", values["launcher"].as<std::string>(), {"auto", "srun", "mpirun"}));
   if (values.count("stop-file")) options.stop_file = values["stop-file"].as<std::string>();
   if (values.count("stop-before"))
-    options.stop_before_s = seconds("--stop-before", values["stop-before"].as<std::string>());
+    options.stop_before_s = seconds_of("--stop-before", values["stop-before"].as<std::string>());
+  options.elastic = read_elastic(values, given_ranks(values));
   read_stopping(options, values, environment);
+  if (options.elastic) options.restarts = ElasticOptions::kRestarts;
   if (values.count("restarts"))
     options.restarts =
         static_cast<int>(whole_number("--restarts", values["restarts"].as<std::string>(), 0, kMostNumber));
@@ -338,6 +353,7 @@ Options parse_command_line(int argc, const char* const* argv, const Environment&
   read_hosts(options, values);
   read_allotment(options, environment, ask);
   read_cluster(options, values);
+  read_elastic_hosts(options, values, ask);
   options.program = std::move(line.program);
   if (options.show_allotment && !options.allotment)
     throw NotFoundError("--show-allotment: no batch system has allotted anything to this shell");

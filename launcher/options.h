@@ -7,6 +7,7 @@
 
 #include <kolo/launcher/allotment.h>
 #include <kolo/launcher/cluster_tasks.h>
+#include <kolo/launcher/elastic_options.h>
 #include <kolo/launcher/hosts.h>
 #include <kolo/launcher/network_report.h>
 
@@ -28,21 +29,22 @@ struct Options {
   std::string stop_file;                    // --stop-file: the ranks stop when it appears
   bool requeue = false;                     // --requeue
   int stopped_exit_code = 0;                // --stopped-exit-code, KOLO_STOPPED_EXIT_CODE; with --requeue 75
-  double stop_grace_s = 10;           // --stop-grace: time the ranks have to save after a request to stop
-  int restarts = 0;                   // --restarts
-  bool dry_run = false;               // --dry-run
-  bool quiet = false;                 // -q
-  bool verbose = false;               // --verbose
-  std::string log_dir;                // --log-dir: one file a rank, and one of all
-  bool hand_on_stdin = false;         // --stdin: rank 0 reads kolorun's standard input
-  ClusterJobs cluster;                // --cluster: each rank is a task
-  int cluster_port = 2222;            // --cluster-port: of the first task on each host
-  std::vector<std::string> exported;  // -x NAME or -x NAME=VALUE
-  std::vector<std::string> mpi_args;  // --mpi-args, split as a shell would
-  bool check_network = false;         // --check-network: alone, or before the program
-  ScalingQuestion scaling;            // --gradient-bytes, --step-ms
-  bool json = false;                  // --json: of --check-network's report
-  bool show_allotment = false;        // --show-allotment
+  double stop_grace_s = 10;               // --stop-grace: time the ranks have to save after a request to stop
+  int restarts = 0;                       // --restarts
+  std::optional<ElasticOptions> elastic;  // --elastic: hosts and ranks are then those of the first start
+  bool dry_run = false;                   // --dry-run
+  bool quiet = false;                     // -q
+  bool verbose = false;                   // --verbose
+  std::string log_dir;                    // --log-dir: one file a rank, and one of all
+  bool hand_on_stdin = false;             // --stdin: rank 0 reads kolorun's standard input
+  ClusterJobs cluster;                    // --cluster: each rank is a task
+  int cluster_port = 2222;                // --cluster-port: of the first task on each host
+  std::vector<std::string> exported;      // -x NAME or -x NAME=VALUE
+  std::vector<std::string> mpi_args;      // --mpi-args, split as a shell would
+  bool check_network = false;             // --check-network: alone, or before the program
+  ScalingQuestion scaling;                // --gradient-bytes, --step-ms
+  bool json = false;                      // --json: of --check-network's report
+  bool show_allotment = false;            // --show-allotment
   bool help = false, version = false, check_build = false;
   std::vector<std::string> program;  // its name and arguments: what starts with the first word that is no
                                      // option, or stands after --; empty only with --check-network

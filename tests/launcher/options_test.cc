@@ -220,13 +220,30 @@ TEST(ForeignOptions, AreTakenWhereKolorunHasTheLike) {
   EXPECT_TRUE(horovod.verbose);
 }
 
+TEST(ForeignOptions, AreElasticWhereHorovodsAre) {
+  const Options options =
+      parse({"-np", "4", "--min-np", "2", "--max-np=6", "--host-discovery-script", "./hosts.sh",
+             "--slots-per-host", "2", "--blacklist-cooldown-range", "5", "100", "--reset-limit", "7",
+             "--elastic-timeout", "60", "-H", "a:2,b:2", "p"});
+  ASSERT_TRUE(options.elastic);
+  EXPECT_EQ(options.elastic->rules.first_ranks, 4);
+  EXPECT_EQ(options.elastic->rules.min_ranks, 2);
+  EXPECT_EQ(options.elastic->rules.max_ranks, 6);
+  EXPECT_EQ(options.elastic->discover, "./hosts.sh");
+  EXPECT_EQ(options.elastic->slots_per_host, 2);
+  EXPECT_EQ(options.elastic->rules.least_cooling, std::chrono::seconds(5));
+  EXPECT_EQ(options.elastic->rules.most_cooling, std::chrono::seconds(100));
+  EXPECT_EQ(options.elastic->wait_for_hosts, std::chrono::seconds(60));
+  EXPECT_EQ(options.restarts, 7);
+  EXPECT_THAT(options.program, ElementsAre("p"));
+}
+
 TEST(ForeignOptions, NameKolorunsCounterpartWhereTheyAreOfAnotherForm) {
   EXPECT_THAT(refusal({"--nnodes=2", "p"}),
               testing::AllOf(HasSubstr("--nnodes"), HasSubstr("--host a:2,b:2")));
   EXPECT_THAT(refusal({"-n", "2", "--rdzv_backend", "c10d", "p"}), HasSubstr("--host a:2,b:2"));
   EXPECT_THAT(refusal({"-npernode", "2", "p"}), HasSubstr("slots"));
   EXPECT_THAT(refusal({"-n", "2", "--ssh-port", "22", "p"}), HasSubstr("plm_rsh_args"));
-  EXPECT_THAT(refusal({"-n", "2", "--min-np", "1", "p"}), HasSubstr("--restarts"));
   EXPECT_THAT(refusal({"-n", "2", "-m", "train"}), HasSubstr("-m: start Python itself: kolorun"));
   for (const char* option : {"--tee", "-t", "--redirects", "-r"})
     EXPECT_THAT(refusal({"-n", "2", option, "3", "p"}), HasSubstr("--log-dir DIR")) << option;
@@ -235,10 +252,91 @@ TEST(ForeignOptions, NameKolorunsCounterpartWhereTheyAreOfAnotherForm) {
   EXPECT_THAT(refusal({"--mca", "btl"}), HasSubstr("--mca takes 2 values, and 1 are given"));
 }
 
+TEST(ElasticOptions, AreNoneWithoutElastic) {
+  EXPECT_FALSE(parse({"-n", "2", "p"}).elastic);
+  EXPECT_EQ(parse({"-n", "2", "p"}).restarts, 0);
+  for (const char* option :
+       {"--min-ranks", "--max-ranks", "--discover", "--discover-every", "--slots-per-host", "--spares",
+        "--cooldown", "--grow-after", "--wait-for-hosts"})
+    EXPECT_THAT(refusal({"-n", "2", option, "1", "p"}),
+                testing::AllOf(HasSubstr(option), HasSubstr("belongs to --elastic")));
+}
+
+TEST(ElasticOptions, HaveTheirUsualValues) {
+  const Options options = parse({"--elastic", "-H", "a:2,b:2", "p"});
+  ASSERT_TRUE(options.elastic);
+  EXPECT_EQ(options.ranks, 4);
+  EXPECT_EQ(options.restarts, 3);
+  EXPECT_EQ(options.elastic->rules.min_ranks, 1);
+  EXPECT_EQ(options.elastic->rules.spares, 0);
+  EXPECT_EQ(options.elastic->rules.least_cooling, std::chrono::seconds(10));
+  EXPECT_EQ(options.elastic->rules.most_cooling, std::chrono::seconds(300));
+  EXPECT_EQ(options.elastic->rules.grow_after, std::chrono::seconds(60));
+  EXPECT_EQ(options.elastic->wait_for_hosts, std::chrono::seconds(600));
+  EXPECT_EQ(parse({"--elastic", "--restarts", "0", "-H", "a:2", "p"}).restarts, 0);
+}
+
+TEST(ElasticOptions, TellAStopFromAnEndAndHideTheCodeThatNobodyAskedFor) {
+  const Options options = parse({"--elastic", "-H", "a:2", "p"});
+  EXPECT_EQ(options.stopped_exit_code, 75);
+  EXPECT_TRUE(options.elastic->hides_stopped_code);
+  const Options asked = parse({"--elastic", "--stopped-exit-code", "33", "-H", "a:2", "p"});
+  EXPECT_EQ(asked.stopped_exit_code, 33);
+  EXPECT_FALSE(asked.elastic->hides_stopped_code);
+}
+
+TEST(ElasticOptions, RunOnThisMachineWhereNoHostIsNamed) {
+  EXPECT_THAT(parse({"--elastic", "-n", "3", "p"}).hosts, ElementsAre(Host{"localhost", 3}));
+}
+
+TEST(ElasticOptions, RefuseWhatCannotBe) {
+  const auto refused = [](std::initializer_list<const char*> words) {
+    std::vector<const char*> all = {"--elastic", "-H", "a:2,b:2"};
+    all.insert(all.end(), words);
+    all.push_back("p");
+    all.insert(all.begin(), "kolorun");
+    try {
+      parse_command_line(static_cast<int>(all.size()), all.data(), {},
+                         [](const auto&) { return std::nullopt; });
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(refused({"--min-ranks", "5"}),
+              HasSubstr("--min-ranks 5 do not fit into the 4 slots of a:2,b:2"));
+  EXPECT_THAT(refused({"--min-ranks", "3", "--max-ranks", "2"}), HasSubstr("more than the 2 ranks"));
+  EXPECT_THAT(refused({"-n", "2", "--min-ranks", "3", "--max-ranks", "4"}), HasSubstr("-n 2 is not between"));
+  EXPECT_THAT(refused({"--spares", "2"}), HasSubstr("--spares 2 leaves none of the 2 hosts"));
+  EXPECT_THAT(refused({"--cooldown", "10"}), HasSubstr("as in 10:300"));
+  EXPECT_THAT(refused({"--cooldown", "10:5"}), HasSubstr("the most is less than the least"));
+  EXPECT_THAT(refused({"--slots-per-host", "2"}), HasSubstr("belongs to --discover"));
+  EXPECT_THAT(refused({"--cluster", "ps=1,worker=3"}), HasSubstr("--cluster"));
+  EXPECT_THAT(refused({"--mpi-args", "--host x"}), HasSubstr("chooses the hosts"));
+}
+
+TEST(ElasticOptions, TakeTheHostsThatDiscoveryPrints) {
+  const std::vector<const char*> words = {"kolorun",          "--elastic", "--discover", "list",
+                                          "--slots-per-host", "4",         "--",         "p"};
+  const auto with = [&](const Ask& ask) {
+    return parse_command_line(static_cast<int>(words.size()), words.data(), {}, ask);
+  };
+  const Options options = with([](const std::vector<std::string>& command) {
+    EXPECT_THAT(command, ElementsAre("sh", "-c", "list"));
+    return std::optional<std::string>("a:2\nb slots=3\nc\n");
+  });
+  EXPECT_THAT(options.hosts, ElementsAre(Host{"a", 2}, Host{"b", 3}, Host{"c", 4}));
+  EXPECT_EQ(options.ranks, 9);
+  EXPECT_THROW(with([](const auto&) { return std::nullopt; }), NotFoundError);
+}
+
 TEST(Options, AreAllInTheHelp) {
   for (const char* option :
-       {"-n ", "--host ", "--hostfile", "--bind", "--prefix", "--stop-grace", "--restarts", "-x ",
-        "--mpi-args", "--dry-run", "-q ", "--check-build", "--help", "--version"})
+       {"-n ",          "--host ",       "--hostfile",   "--bind",           "--prefix",
+        "--stop-grace", "--restarts",    "-x ",          "--mpi-args",       "--dry-run",
+        "-q ",          "--check-build", "--help",       "--version",        "--elastic",
+        "--min-ranks",  "--max-ranks",   "--discover ",  "--discover-every", "--slots-per-host",
+        "--spares",     "--cooldown",    "--grow-after", "--wait-for-hosts"})
     EXPECT_THAT(help_text(), HasSubstr(option));
 }
 

@@ -1,0 +1,235 @@
+#include <kolo/launcher/elastic_hosts.h>
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include <kolo/launcher/machines.h>
+
+namespace kolo::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr seconds kBetweenWords{30};  // while it waits
+constexpr int kBetweenLooks_ms = 500;
+constexpr milliseconds kToLook{6000};  // a connection has 1 s, a command 5
+constexpr int kSlurmdPort = 6818;
+
+std::string value_of_mca(const Options& options, const std::string& name) {
+  const auto& words = options.mpi_args;
+  for (size_t i = 0; i + 2 < words.size(); ++i)
+    if ((words[i] == "--mca" || words[i] == "-mca") && words[i + 1] == name) return words[i + 2];
+  const std::string variable = "OMPI_MCA_" + name;
+  const char* const value = std::getenv(variable.c_str());
+  return value == nullptr ? "" : value;
+}
+
+std::vector<std::string> split_at_spaces(const std::string& text) {
+  std::vector<std::string> words;
+  for (size_t at = 0; (at = text.find_first_not_of(' ', at)) != std::string::npos;) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    words.push_back(text.substr(at, end - at));
+    at = end;
+  }
+  return words;
+}
+
+Agent agent_of(const Options& options, const Surroundings& found) {
+  Agent agent{.command = {}, .port = 0, .hostname = found.hostname};
+  if (options.launcher == Launcher::srun) {
+    const char* const port = std::getenv("SLURMD_PORT");
+    agent.port = port == nullptr ? kSlurmdPort : std::atoi(port);
+    return agent;
+  }
+  agent.command = split_at_spaces(value_of_mca(options, "plm_rsh_agent"));
+  if (agent.command.empty()) agent.command = {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5"};
+  for (const std::string& word : split_at_spaces(value_of_mca(options, "plm_rsh_args")))
+    agent.command.push_back(word);
+  return agent;
+}
+
+WatchPlan plan_of(const Options& options, const Surroundings& found) {
+  return {.listed = options.hosts,
+          .discover = options.elastic->discover,
+          .slots_per_host = options.elastic->slots_per_host,
+          .every = options.elastic->discover_every,
+          .agent = agent_of(options, found)};
+}
+
+std::string names_of(const std::vector<Host>& hosts) {
+  std::string text;
+  for (const Host& host : hosts) text += (text.empty() ? "" : ", ") + host.name;
+  return text;
+}
+
+// `node3 is gone`, `node3, node4 are gone`.
+std::string sentence(const std::vector<std::string>& names, std::string_view singular,
+                     std::string_view plural) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return fmt::format("{} {}", text, names.size() == 1 ? singular : plural);
+}
+
+std::string ranks_text(int ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
+
+bool contains_host(const std::vector<std::string>& names, const std::string& name) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& other) { return is_same_host(other, name); });
+}
+
+std::vector<std::string> names_not_in(const std::vector<Host>& hosts, const std::vector<Host>& others) {
+  std::vector<std::string> names;
+  for (const Host& host : hosts)
+    if (std::none_of(others.begin(), others.end(), [&](const Host& o) { return o.name == host.name; }))
+      names.push_back(host.name);
+  return names;
+}
+
+}  // namespace
+
+ElasticHosts::ElasticHosts(const Options& options, const Surroundings& found, SignalQueue& signals, Say say)
+    : elastic_(*options.elastic),
+      signals_(signals),
+      say_(std::move(say)),
+      pool_(elastic_.rules, options.hosts),
+      watch_(plan_of(options, found)) {}
+
+std::optional<int> ElasticHosts::wait_for_hosts(std::vector<Host>& chosen) {
+  const auto begin = Clock::now();
+  auto next_word = begin;
+  has_waited_ = false;
+  for (;;) {
+    for (const std::string& warning : watch_.take_warnings()) say_(warning);
+    const auto now = Clock::now();
+    if (has_list_) chosen = pool_.choose(now);
+    if (!chosen.empty()) return std::nullopt;
+    if (has_list_ && now - begin >= elastic_.wait_for_hosts) {
+      const int there = pool_.available_ranks(now);
+      say_(fmt::format("{} {} there, --min-ranks is {}; gave up after {} s", ranks_text(there),
+                       there == 1 ? "is" : "are", elastic_.rules.min_ranks, elastic_.wait_for_hosts.count()));
+      return 1;
+    }
+    if (has_list_ && now >= next_word) {
+      const std::string cause = cause_.empty() ? "" : std::exchange(cause_, "") + "; ";
+      say_(fmt::format("{}waiting for {}", cause, pool_.missing(now)));
+      next_word = now + kBetweenWords;
+      has_waited_ = true;
+    }
+    pollfd fds[] = {{signals_.fd(), POLLIN, 0}, {watch_.fd(), POLLIN, 0}};
+    poll(fds, 2, kBetweenLooks_ms);
+    while (const auto number = signals_.next())
+      if (*number == SIGTERM || *number == SIGINT || *number == SIGHUP) {
+        say_(fmt::format("SIG{} has ended the waiting for hosts", sigabbrev_np(*number)));
+        return 128 + *number;
+      }
+    if (watch_.read()) pool_.see(watch_.list()), has_list_ = true;
+  }
+}
+
+void ElasticHosts::tell_start(const std::vector<Host>& before, const std::vector<Host>& chosen) {
+  const std::string where = fmt::format("{} on {}", ranks_text(total_slots(chosen)), names_of(chosen));
+  const double standing = std::chrono::duration<double>(Clock::now() - standing_since_).count();
+  if (!started_) {
+    const std::string unusable = pool_.unusable(Clock::now());
+    if (!unusable.empty() || has_waited_)
+      say_(fmt::format("{}{}starting with {}", unusable, unusable.empty() ? "" : "; ", where));
+  } else if (grows_) {
+    const std::string step = last_step_ ? fmt::format(" after step {}", *last_step_) : "";
+    const auto added = names_not_in(chosen, before);
+    if (!added.empty())
+      say_(fmt::format("{}; {} → {} ranks{}", sentence(added, "is there", "are there"), total_slots(before),
+                       total_slots(chosen), step));
+  } else if (!cause_.empty() || has_waited_ || before != chosen) {
+    say_(fmt::format("{}going on with {} (restart {}, {:.1f} s)", cause_.empty() ? "" : cause_ + "; ", where,
+                     restarts_, standing));
+  }
+}
+
+void ElasticHosts::find_machines_of(const Options& options, Surroundings& found) {
+  found.machines.clear();
+  if (!needs_machines(options, found)) return;
+  const bool known = std::all_of(options.hosts.begin(), options.hosts.end(),
+                                 [&](const Host& host) { return machines_.count(host.name) > 0; });
+  if (!known) {
+    machines_.clear();
+    const std::vector<int> numbers = find_machines(options, found, signals_);
+    for (size_t host = 0; host < numbers.size(); ++host) machines_[options.hosts[host].name] = numbers[host];
+    found.machines = numbers;
+    return;
+  }
+  for (const Host& host : options.hosts) found.machines.push_back(machines_.at(host.name));
+}
+
+std::optional<int> ElasticHosts::prepare(Options& options, Surroundings& found) {
+  const std::vector<Host> before = pool_.in_use();
+  std::vector<Host> chosen;
+  if (started_) ++restarts_;
+  if (const auto code = wait_for_hosts(chosen)) return code;
+  tell_start(before, chosen);
+  added_ = started_ ? names_not_in(chosen, before) : std::vector<std::string>{};
+  started_ = true;
+  grows_ = false;
+  cause_.clear();
+  options.hosts = chosen;
+  options.ranks = total_slots(chosen);
+  find_machines_of(options, found);
+  return std::nullopt;
+}
+
+bool ElasticHosts::is_to_grow() {
+  if (!watch_.read()) return false;
+  pool_.see(watch_.list());
+  return !pool_.growth(Clock::now()).empty();
+}
+
+// What the launcher has told, and who of the others does not answer now.
+std::vector<std::string> ElasticHosts::lost_hosts(const JobResult& result) {
+  std::vector<std::string> lost = result.lost_hosts;
+  const bool has_looked = watch_.look_now(lost, kToLook);
+  if (has_looked) pool_.see(watch_.list());
+  for (const SeenHost& seen : has_looked ? watch_.list() : std::vector<SeenHost>{}) {
+    const auto& used = pool_.in_use();
+    const bool is_used = std::any_of(
+        used.begin(), used.end(), [&](const Host& host) { return is_same_host(host.name, seen.host.name); });
+    if (is_used && !seen.answers && !contains_host(lost, seen.host.name)) lost.push_back(seen.host.name);
+  }
+  std::vector<std::string> in_order;
+  for (const Host& host : pool_.in_use())
+    if (contains_host(lost, host.name)) in_order.push_back(host.name);
+  return in_order;
+}
+
+ElasticHosts::Cause ElasticHosts::look_at(const JobResult& result, int stopped_exit_code) {
+  const bool got_on = result.last_step && (!last_step_ || *result.last_step > *last_step_);
+  const std::vector<std::string> added = std::exchange(added_, {});
+  last_step_ = std::max(result.last_step, last_step_);
+  standing_since_ = result.last_sign;
+  if (result.asked_to_grow && result.exit_code == stopped_exit_code) {
+    grows_ = true;
+    return Cause::growth;
+  }
+  const auto lose = [&](const std::vector<std::string>& hosts, std::string cause) {
+    for (const std::string& host : hosts) pool_.lose(host, Clock::now());
+    cause_ = std::move(cause);
+    return Cause::host;
+  };
+  if (const auto lost = lost_hosts(result); !lost.empty())
+    return lose(lost, sentence(lost, "is gone", "are gone"));
+  if (const auto& hosts = result.hosts_without_start; !hosts.empty() && hosts.size() < pool_.in_use().size())
+    return lose(hosts, sentence(hosts, "cannot start ranks", "cannot start ranks"));
+  if (!added.empty() && !got_on)
+    return lose(added, sentence(added, "has completed no step", "have completed no step"));
+  const std::string& killed_on = result.host_of_killed_rank;
+  if (killed_on.empty() || !pool_.note_killed_rank(killed_on, Clock::now())) return Cause::program;
+  cause_ = fmt::format("{} has lost ranks twice in 10 minutes and is not used for {} s", killed_on,
+                       pool_.cools_for(killed_on, Clock::now()).count());
+  return Cause::ranks;
+}
+
+}  // namespace kolo::launcher

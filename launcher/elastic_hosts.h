@@ -1,0 +1,75 @@
+// An elastic job's hosts from start to start: who is there, where the next start goes, and what has ended the
+// last one.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kolo/launcher/child.h>
+#include <kolo/launcher/host_pool.h>
+#include <kolo/launcher/host_watch.h>
+#include <kolo/launcher/job_result.h>
+#include <kolo/launcher/mpirun_command.h>
+#include <kolo/launcher/options.h>
+
+namespace kolo::launcher {
+
+/// One thread.
+class ElasticHosts {
+ public:
+  using Say = std::function<void(const std::string& sentence)>;
+
+  /// The options are those of the command line, with the first list of hosts. The queue outlives this object.
+  ElasticHosts(const Options& options, const Surroundings& found, SignalQueue& signals, Say say);
+
+  /// Waits until there is room for the least ranks, says where the job goes on, and puts hosts and ranks of
+  /// the next start into `options`, their machines into `found`. Otherwise the exit code with which it has
+  /// given up, or a signal has ended the waiting; it is told.
+  std::optional<int> prepare(Options& options, Surroundings& found);
+
+  /// Why a job has ended that is to go on.
+  enum class Cause {
+    program,  // nothing that hosts explain
+    host,     // one was lost, or could not start the ranks
+    ranks,    // a host has lost ranks before, and is not used for a while
+    growth    // the ranks were stopped for it
+  };
+  Cause look_at(const JobResult& result, int stopped_exit_code);
+
+  /// While a job runs. For poll: readable when is_to_grow() has something to read.
+  int fd() const { return watch_.fd(); }
+  pid_t watching_process() const { return watch_.pid(); }
+  /// Takes what is known of the hosts by now; true if the ranks are to be stopped, to go on with more.
+  bool is_to_grow();
+  /// Sentences that the user has not been told.
+  std::vector<std::string> take_warnings() { return watch_.take_warnings(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::vector<std::string> lost_hosts(const JobResult& result);
+  std::optional<int> wait_for_hosts(std::vector<Host>& chosen);
+  void tell_start(const std::vector<Host>& before, const std::vector<Host>& chosen);
+  void find_machines_of(const Options& options, Surroundings& found);
+
+  const ElasticOptions elastic_;
+  SignalQueue& signals_;
+  const Say say_;
+  HostPool pool_;
+  HostWatch watch_;
+  bool has_list_ = false;
+  bool started_ = false;
+  int restarts_ = 0;
+  std::string cause_;               // of the next start, for its line
+  std::vector<std::string> added_;  // hosts that the last start was the first one for
+  bool grows_ = false, has_waited_ = false;
+  std::optional<std::int64_t> last_step_;
+  Clock::time_point standing_since_ = {};
+  std::map<std::string, int> machines_;  // as find_machines has numbered them
+};
+
+}  // namespace kolo::launcher

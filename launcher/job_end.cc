@@ -1,0 +1,97 @@
+#include <kolo/launcher/job_end.h>
+
+#include <fmt/core.h>
+#include <signal.h>
+
+#include <utility>
+
+#include <kolo/launcher/start_failure.h>
+
+namespace kolo::launcher {
+
+void JobEnd::tell(const std::string& line) {
+  if (first_line_.empty()) first_line_ = line;
+  router_.say(line);
+}
+
+void JobEnd::tell_gone(int rank, const std::string& host) {
+  const std::string step = router_.last_step() ? std::to_string(*router_.last_step()) : "unknown";
+  tell(fmt::format("rank {} on {} is gone (last step {})", rank, host, step));
+}
+
+void JobEnd::tell_failed_rank(int exit_code, bool is_forced) {
+  const BannerReader& banner = router_.banner();
+  if (const auto& dead = banner.dead_rank()) return tell_gone(dead->rank, dead->host);
+  if (!lost_host().empty()) return;  // the other hosts' ranks end because of that
+  if (const auto& failed = banner.failed_rank())
+    return tell(fmt::format(
+        "rank {} on {} {}", failed->rank, failed->host.empty() ? host_of(failed->rank) : failed->host,
+        failed->how.empty() ? fmt::format("ended with exit code {}", failed->code) : failed->how));
+  // mpirun's note on that can be lost: then nobody has said a word.
+  const bool is_told = !first_line_.empty() || !start_failure(banner, options_, hostname_).empty() ||
+                       router_.launcher_has_spoken();
+  if (exit_code != 0 && !is_forced && !is_told)
+    router_.say(fmt::format("kolorun: a rank ended with exit code {}", exit_code));
+}
+
+std::string JobEnd::host_of(int rank) const {
+  const std::vector<int> counts = ranks_per_host(options_.hosts, options_.ranks);
+  for (size_t host = 0; host < counts.size(); rank -= counts[host++])
+    if (rank < counts[host]) return options_.hosts[host].name;
+  return hostname_;
+}
+
+std::string JobEnd::lost_host() const {
+  const BannerReader& banner = router_.banner();
+  if (!banner.lost_daemon() && banner.lost_host().empty() && !banner.dead_rank())
+    return router_.silent_host();
+  if (!banner.lost_daemon()) return banner.lost_host();
+  int daemon = 0;
+  for (const Host& host : options_.hosts)
+    if (!is_this_machine(host.name, hostname_) && ++daemon == *banner.lost_daemon()) return host.name;
+  return "";
+}
+
+void JobEnd::tell_lost_host() {
+  const std::string lost = lost_host();
+  if (lost.empty() || std::exchange(loss_told_, true)) return;
+  const std::vector<int> counts = ranks_per_host(options_.hosts, options_.ranks);
+  for (size_t host = 0, first = 0; host < counts.size(); first += counts[host++])
+    for (int i = 0; is_same_host(options_.hosts[host].name, lost) && i < counts[host]; ++i)
+      tell_gone(static_cast<int>(first) + i, lost);
+}
+
+bool JobEnd::tell_start_failure() {
+  const std::string why = start_failure(router_.banner(), options_, hostname_);
+  if (!why.empty()) tell("kolorun: " + why);
+  return !why.empty();
+}
+
+int JobEnd::exit_code(int launchers_code) const {
+  // srun returns the highest code, which may be that of a rank that it has ended itself.
+  const BannerReader& banner = router_.banner();
+  const auto& dead = banner.dead_rank();
+  constexpr int kSignal = 128;
+  if (dead && dead->signal != 0) return kSignal + dead->signal;
+  const bool has_code = !dead && banner.failed_rank() && banner.failed_rank()->code != 0;
+  return has_code && launchers_code != 0 ? banner.failed_rank()->code : launchers_code;
+}
+
+std::string JobEnd::host_of_killed_rank() const {
+  const auto& dead = router_.banner().dead_rank();
+  const bool may_be_the_host = dead && (dead->signal == SIGKILL || dead->signal == SIGBUS);
+  return may_be_the_host ? dead->host : "";
+}
+
+std::vector<std::string> JobEnd::hosts_without_start() const {
+  const BannerReader& banner = router_.banner();
+  std::vector<std::string> names;
+  for (const Host& host : options_.hosts) {
+    const bool is_named = banner.unreachable().find(host.name) != std::string::npos ||
+                          (banner.missing() && is_same_host(banner.missing()->host, host.name));
+    if (is_named && !is_this_machine(host.name, hostname_)) names.push_back(host.name);
+  }
+  return names;
+}
+
+}  // namespace kolo::launcher

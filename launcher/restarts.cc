@@ -1,0 +1,140 @@
+#include <kolo/launcher/restarts.h>
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <random>
+#include <string>
+
+#include <kolo/launcher/elastic_hosts.h>
+#include <kolo/launcher/job.h>
+#include <kolo/launcher/output_files.h>
+#include <kolo/launcher/requeue.h>
+#include <kolo/launcher/stop_time.h>
+
+namespace kolo::launcher {
+namespace {
+
+constexpr int kBadCommandLine = 2;
+
+// Starts one after the other that complete no step more than those before them: another start will not help.
+class Progress {
+ public:
+  // A program that tells no step is started again as often as --restarts says.
+  void note(const JobResult& result) {
+    if (!result.last_step) return;
+    if (*result.last_step > furthest_) starts_without_ = 0;
+    else if (++starts_without_ == 1)
+      first_end_ = result.end.empty() ? fmt::format("exit code {}", result.exit_code) : result.end;
+    furthest_ = std::max(furthest_, *result.last_step);
+  }
+  bool is_hopeless() const { return starts_without_ >= kMostStarts; }
+  std::string why() const {
+    return fmt::format("{} starts in a row completed no step{}; the first ended with: {}", kMostStarts,
+                       furthest_ > 0 ? fmt::format(" beyond {}", furthest_) : "", first_end_);
+  }
+
+ private:
+  static constexpr int kMostStarts = 3;
+  std::int64_t furthest_ = 0;
+  int starts_without_ = 0;
+  std::string first_end_;
+};
+
+class Restarts {
+ public:
+  Restarts(Options options, Surroundings found, SignalQueue& signals)
+      : options_(std::move(options)),
+        found_(std::move(found)),
+        signals_(signals),
+        stop_time_(options_, own_environment(), ask_program) {
+    if (options_.elastic)
+      elastic_.emplace(options_, found_, signals_, [this](const std::string& line) { tell(line); });
+  }
+  int run();
+
+ private:
+  void tell(const std::string& sentence);
+  JobResult run_once();
+  bool is_over(const JobResult& result) const;
+  bool may_start_again(const JobResult& result);
+  int final_code(int code) const;
+
+  Options options_;
+  Surroundings found_;
+  SignalQueue& signals_;
+  StopTime stop_time_;
+  std::optional<ElasticHosts> elastic_;
+  std::optional<OutputFiles> files_;
+  Progress progress_;
+  int failures_ = 0, starts_ = 0;
+  const std::uint32_t token_ = std::random_device()();
+};
+
+void Restarts::tell(const std::string& sentence) {
+  fmt::print(stderr, "kolorun: {}\n", sentence);
+  if (files_) files_->add("kolorun: " + sentence);
+}
+
+JobResult Restarts::run_once() {
+  Options options = options_;
+  // The ranks then tell their steps, and can take the lock of a checkpoint folder that an earlier start has
+  // left on a host that is lost.
+  if (options.restarts > 0 || elastic_)
+    options.exported.push_back(fmt::format("KOLO_JOB_START={:08x}:{}", token_, ++starts_));
+  if (!options.log_dir.empty()) files_.emplace(options.log_dir, options.ranks);
+  return run_job(options, found_, stop_time_, signals_, files_ ? &*files_ : nullptr,
+                 elastic_ ? &*elastic_ : nullptr);
+}
+
+// Another start would not help, or nobody wants one.
+bool Restarts::is_over(const JobResult& result) const {
+  // Code 2 is a bad command line, which a second try does not mend.
+  return result.exit_code == 0 || result.exit_code == kBadCommandLine || result.stop_requested ||
+         result.ranks_disagree;
+}
+
+bool Restarts::may_start_again(const JobResult& result) {
+  using Cause = ElasticHosts::Cause;
+  const Cause cause = elastic_ ? elastic_->look_at(result, options_.stopped_exit_code) : Cause::program;
+  if (cause == Cause::growth || cause == Cause::host) return true;
+  if (cause == Cause::program && failures_ == options_.restarts) return false;
+  progress_.note(result);
+  if (progress_.is_hopeless()) return tell(progress_.why()), false;
+  if (cause == Cause::program)
+    tell(fmt::format("the job ended with exit code {}; restart {} of {}", result.exit_code, ++failures_,
+                     options_.restarts));
+  return true;
+}
+
+int Restarts::final_code(int code) const {
+  const bool hides = options_.elastic && options_.elastic->hides_stopped_code;
+  return hides && code == options_.stopped_exit_code ? 0 : code;
+}
+
+int Restarts::run() {
+  for (;;) {
+    if (elastic_)
+      if (const auto code = elastic_->prepare(options_, found_)) return *code;
+    const JobResult result = run_once();
+    const bool stopped = options_.stopped_exit_code != 0 && result.exit_code == options_.stopped_exit_code;
+    const bool to_grow = result.asked_to_grow && !result.stop_requested && stopped;
+    if (stopped && !to_grow && options_.requeue) return requeue(options_, result.last_step, signals_);
+    if ((options_.requeue && result.stop_requested) || (result.asked_to_grow && result.exit_code == 0))
+      tell(fmt::format(
+          "the job was asked to stop and ended with exit code {}, not {}: it is not {} again; a program that "
+          "has more to do returns kolo::exit_code()",
+          result.exit_code, options_.stopped_exit_code, options_.requeue ? "queued" : "started"));
+    if (is_over(result) || (stopped && !to_grow) || !may_start_again(result))
+      return final_code(result.exit_code);
+  }
+}
+
+}  // namespace
+
+int run_with_restarts(Options options, Surroundings found, SignalQueue& signals) {
+  return Restarts(std::move(options), std::move(found), signals).run();
+}
+
+}  // namespace kolo::launcher
