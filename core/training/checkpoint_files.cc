@@ -138,6 +138,7 @@ void write_checkpoint(const std::string& prefix, const std::map<std::string, Ten
 
   tensors_file.finish();
   index_file.finish();
+  if (extra.before_publishing) extra.before_publishing();
   // The index last: a checkpoint exists from the moment on that it has one.
   tensors_file.publish();
   index_file.publish();

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -123,6 +124,8 @@ struct CheckpointExtra {
   std::optional<std::int64_t> global_step = {};
   std::map<std::string, std::uint64_t> random_positions = {};
   std::map<std::string, std::string> state = {};
+  // Called when all is written, before the first file gets its name; what it throws leaves no trace.
+  std::function<void()> before_publishing = {};
 };
 
 /// Makes the folder where it is missing. Throws FailedPreconditionError if it is a file or cannot be made.

@@ -9,26 +9,46 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <optional>
+#include <string_view>
 #include <thread>
 #include <utility>
 
+#include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/file_error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
+#include <kolo/core/base/text.h>
 
 namespace kolo::detail {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::string_view kStart = "start ";  // of the line on it in the lock's file
 constexpr auto kBetweenAttempts = std::chrono::milliseconds(50);
 
 std::string this_process() { return fmt::format("process {} on {}", getpid(), process().hostname); }
 
+struct JobStart {
+  std::string job;
+  std::int64_t number = 0;  // from 1
+};
+
+// `<job>:<number>`, as kolorun writes it.
+std::optional<JobStart> parse_start(std::string_view text) {
+  const size_t colon = text.find(':');
+  if (colon == std::string_view::npos || colon == 0) return std::nullopt;
+  const auto number = parse_int64(text.substr(colon + 1));
+  return number ? std::optional(JobStart{std::string(text.substr(0, colon)), *number}) : std::nullopt;
+}
+
 // For who finds the folder locked. Not needed for the lock: a full disk is told of when something is saved.
 void write_holder(int descriptor) {
-  const std::string text = this_process() + "\n";
+  const std::string start = env_string("KOLO_JOB_START").value_or("");
+  const std::string text =
+      fmt::format("{}\n{}", this_process(), start.empty() ? "" : fmt::format("{}{}\n", kStart, start));
   if (::ftruncate(descriptor, 0) != 0) return;
   [[maybe_unused]] const ssize_t written = ::pwrite(descriptor, text.data(), text.size(), 0);
 }
@@ -37,7 +57,7 @@ void write_holder(int descriptor) {
 
 FolderLock::FolderLock(const std::string& directory, std::chrono::milliseconds patience)
     : path_((std::filesystem::path(directory) / kLockFile).string()) {
-  const auto deadline = Clock::now() + patience;
+  const auto begin = Clock::now(), deadline = begin + patience;
   for (bool told = false;; told = true) {
     const Attempt attempt = try_once();
     if (attempt == Attempt::held) return;
@@ -47,6 +67,14 @@ FolderLock::FolderLock(const std::string& directory, std::chrono::milliseconds p
       return;
     }
     const std::string other = holder();
+    if (Clock::now() - begin >= kPatienceWithOwnJob && is_of_earlier_start()) {
+      log_warning(
+          "{} still holds the lock of the checkpoint folder {}, which it has from an earlier start of this "
+          "job; it is taken away",
+          other, directory);
+      ::unlink(path_.c_str());
+      continue;
+    }
     if (other == this_process() || Clock::now() >= deadline)
       throw FailedPreconditionError(
           "the checkpoint folder {} is in use: {} writes it and has locked {}; one training at a time can: "
@@ -99,16 +127,40 @@ bool FolderLock::is_at_its_path(int descriptor) const {
          opened.st_dev == found.st_dev && opened.st_ino == found.st_ino;
 }
 
-// As it says itself; anything may stand in the file.
-std::string FolderLock::holder() const {
-  std::array<char, 200> text = {};
+void FolderLock::require_unbroken() const {
+  if (descriptor_ < 0 || is_at_its_path(descriptor_)) return;
+  throw FailedPreconditionError(
+      "{} is not this process's any more: a later start of the job has taken the folder, and nothing is "
+      "saved "
+      "there by this one",
+      path_);
+}
+
+// Anything may stand in the file.
+std::string FolderLock::text() const {
+  std::array<char, 400> text = {};
   const int descriptor = ::open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   const ssize_t bytes = descriptor < 0 ? 0 : ::pread(descriptor, text.data(), text.size(), 0);
   if (descriptor >= 0) ::close(descriptor);
-  const char *const begin = text.data(), *const end = begin + std::max<ssize_t>(bytes, 0);
-  const std::string printable(
-      begin, std::find_if(begin, end, [](char letter) { return letter < ' ' || letter > '~'; }));
-  return printable.empty() ? "another process" : printable;
+  return std::string(text.data(), std::max<ssize_t>(bytes, 0));
+}
+
+// As it says itself.
+std::string FolderLock::holder() const {
+  const std::string said = text();
+  const auto end =
+      std::find_if(said.begin(), said.end(), [](char letter) { return letter < ' ' || letter > '~'; });
+  return end == said.begin() ? "another process" : std::string(said.begin(), end);
+}
+
+bool FolderLock::is_of_earlier_start() const {
+  const std::string said = text();
+  const size_t line = said.find('\n');
+  if (line == std::string::npos || said.compare(line + 1, kStart.size(), kStart) != 0) return false;
+  const size_t begin = line + 1 + kStart.size();
+  const auto its = parse_start(std::string_view(said).substr(begin, said.find('\n', begin) - begin));
+  const auto own = parse_start(env_string("KOLO_JOB_START").value_or(""));
+  return its && own && its->job == own->job && its->number < own->number;
 }
 
 }  // namespace kolo::detail

@@ -131,7 +131,8 @@ bool CheckpointSaverHook::write(Session& session, std::int64_t step, const Gathe
   log_info("Saving checkpoints for {} into {}.", step, prefix());
   std::map<std::string, std::string> state;
   for (const SavedState& part : options_.saved_state) state[part.name] = part.save();
-  options_.saver->save(session, prefix(), step, state, gathered);
+  options_.saver->save(session, prefix(), step, state, gathered,
+                       {.before_publishing = [this] { lock_->require_unbroken(); }});
   timer_.fired(step);
   bool stops = false;
   for (const auto& listener : options_.listeners) stops |= listener->after_save(session, step);

@@ -200,6 +200,7 @@ std::string Saver::save(Session& session, const std::string& prefix, std::option
   for (const auto& [name, tensor] : options.tensors)
     if (!tensors.emplace(name, tensor).second)
       throw InvalidArgumentError("a tensor beside the variables has the name of one of them: {}", name);
+  extra.before_publishing = options.before_publishing;
   write_checkpoint(path, tensors, extra);
   note_saved(path, options);
   return path;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -42,6 +43,9 @@ struct CheckpointStateOptions {
   // Saved beside the variables, under names that none of them has; not by sessions on servers that save
   // `sharded`. CheckpointReader reads them.
   std::map<std::string, Tensor> tensors = {};
+  // Called when the checkpoint is written, before its files get their names; what it throws leaves no trace.
+  // Not where it is `sharded`.
+  std::function<void()> before_publishing = {};
 };
 
 /// Variables by the names that checkpoints have for them, where those are not the graph's: {{"weights", w}}.

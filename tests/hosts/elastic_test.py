@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Hosts of an elastic job are lost and come back: it goes on with the others, from its last checkpoint, and grows again."""
+import os
 import signal
 import time
 
@@ -97,14 +98,19 @@ class Elastic(elastic_jobs.ElasticTest):
         self.wait_until_saved(self.saved() + 10)
         self.stop(job)
 
-    def test_rank_0s_host_is_lost(self):
+    def test_rank_0s_host_is_lost_and_the_lock_of_its_folder_with_it(self):
         job = self.train("-H", self.names(2, 3))
         self.wait_until_saved(20)
+        rank_0 = self.cluster.rank_pids(SLEEPY)[0]
+        os.kill(rank_0, signal.SIGSTOP)  # so it holds the lock, as an NFS server does for it
         saved = self.saved()
         self.cluster.link("node2", "down")
         job.wait_for(r"^kolorun: node2 is gone; going on with 2 ranks on node3 ")
         start, _ = job.wait_for(r"^starts at step (\d+)$", times=2)
+        self.assertIn("has from an earlier start of this job; it is taken away", job.text())
         self.assertGreaterEqual(int(start[1]), saved)
+        self.cluster.link("node2", "up")
+        os.kill(rank_0, signal.SIGCONT)
         self.wait_until_saved(int(start[1]) + 10)
         self.stop(job)
 

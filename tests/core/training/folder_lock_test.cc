@@ -106,6 +106,38 @@ TEST_F(FolderLockTest, WaitsForAProcessThatIsAboutToEnd) {
   EXPECT_TRUE(FolderLock(folder_.path()).is_held());
 }
 
+// As where a host is lost whose lock an NFS server keeps.
+TEST_F(FolderLockTest, IsTakenFromAnEarlierStartOfTheSameJobWhichThenSavesNothing) {
+  setenv("KOLO_JOB_START", "a:1", 1);
+  const FolderLock early(folder_.path());
+  EXPECT_NO_THROW(early.require_unbroken());
+  const pid_t later = fork();
+  if (later == 0) {
+    setenv("KOLO_JOB_START", "a:2", 1);
+    const FolderLock lock(folder_.path());
+    lock.require_unbroken();
+    _exit(lock.is_held() ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(later, &status, 0);
+  unsetenv("KOLO_JOB_START");
+  EXPECT_EQ(status, 0);
+  EXPECT_THAT(
+      [&] { early.require_unbroken(); },
+      ThrowsMessage<FailedPreconditionError>(HasSubstr("a later start of the job has taken the folder")));
+}
+
+TEST_F(FolderLockTest, IsNotTakenFromAnotherJobOrALaterStart) {
+  setenv("KOLO_JOB_START", "a:2", 1);
+  const Holder other(folder_.path());
+  constexpr auto kLongEnough = FolderLock::kPatienceWithOwnJob + std::chrono::milliseconds(200);
+  for (const char* start : {"b:3", "a:2", "a:1", "nonsense", ""}) {
+    setenv("KOLO_JOB_START", start, 1);
+    EXPECT_THROW(FolderLock(folder_.path(), kLongEnough), FailedPreconditionError) << start;
+  }
+  unsetenv("KOLO_JOB_START");
+}
+
 // Between the opening of the file and the locking of it.
 TEST_F(FolderLockTest, IsNotOfAFileThatItsLastHolderRemovedMeanwhile) {
   RecordedCalls calls(folder_.path());
@@ -169,6 +201,19 @@ TEST_F(FolderLockTest, IsHeldByASessionThatSavesUntilItIsClosed) {
   training.close();
   MonitoredTrainingSession again(second.graph, options);
   EXPECT_EQ(again.global_step(), 2);
+}
+
+TEST_F(FolderLockTest, LetsASessionSaveNothingOnceItIsTaken) {
+  CountingGraph counting;
+  MonitoredTrainingSession session(counting.graph,
+                                   {.checkpoint_dir = folder_.path(), .save_checkpoint_steps = 1});
+  const auto before = folder_.names();
+  std::filesystem::remove(folder_ / kLockFile);
+  EXPECT_THAT([&] { session.run(counting.train); },
+              ThrowsMessage<FailedPreconditionError>(HasSubstr("nothing is saved there by this one")));
+  auto names = before;
+  std::erase(names, kLockFile);
+  EXPECT_EQ(folder_.names(), names);
 }
 
 TEST_F(FolderLockTest, OfASessionThatFailedToStartIsGivenUp) {
