@@ -156,6 +156,16 @@ bool is_of_ssh(std::string_view line) {
          contains_any(line, {": Permission denied (", " host key is known for "});
 }
 
+// What OpenSSH says before it tries on: the reason, if there is one, is in a later line.
+bool is_warning_of_ssh(std::string_view line) {
+  constexpr std::string_view kStarts[] = {
+      "Permission denied, please try again", "Load key \"",
+      "Could not create directory '",        "Failed to add the host to the list of known hosts",
+      "Warning: Permanently added '",        "Warning: Identity file "};
+  return std::any_of(std::begin(kStarts), std::end(kStarts),
+                     [&](std::string_view start) { return starts_with(line, start); });
+}
+
 // "[node1:37] [[49,0],0]-[[49,0],2] mca_oob_tcp_peer_send_handler: unable to send message …": mpirun itself,
 // which is daemon 0, has found the connection broken in which it wanted to write.
 std::optional<int> daemon_lost_in_sending(std::string_view line) {
@@ -299,7 +309,7 @@ void BannerReader::look_for_deaths(std::string_view line) {
 
 std::vector<std::string> BannerReader::read(std::string_view line) {
   look_for_deaths(line);
-  if (!in_block_ && (is_of_ssh(line) || (holds_words_of_ssh() && line.empty()))) {
+  if (!in_block_ && (is_of_ssh(line) || is_warning_of_ssh(line) || (holds_words_of_ssh() && line.empty()))) {
     ssh_lines_.emplace_back(line);
     return {};
   }
@@ -328,7 +338,9 @@ std::vector<std::string> BannerReader::finish() {
 }
 
 void BannerReader::take_words_of_ssh() {
+  const bool has_reason = std::any_of(ssh_lines_.begin(), ssh_lines_.end(), is_of_ssh);
   for (std::string line : ssh_lines_) {
+    if (has_reason && is_warning_of_ssh(line)) continue;
     if (starts_with(line, "ssh: ")) line.erase(0, 5);
     if (!line.empty() && line.back() == '.') line.pop_back();
     if (!contains(unreachable_, line)) unreachable_ += (unreachable_.empty() ? "" : ", ") + line;

@@ -1,11 +1,17 @@
 #include <kolo/launcher/hosts.h>
 
 #include <fmt/core.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <numeric>
 #include <sstream>
 
@@ -16,6 +22,26 @@ namespace kolo::launcher {
 namespace {
 
 constexpr int kMostSlots = 1 << 20;
+
+bool is_loopback(std::string_view address) { return address.starts_with("127.") || address == "::1"; }
+
+std::set<std::string> own_addresses() {
+  std::set<std::string> found;
+  ifaddrs* first = nullptr;
+  if (getifaddrs(&first) != 0) return found;
+  for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr) continue;
+    const auto length = one->ifa_addr->sa_family == AF_INET    ? sizeof(sockaddr_in)
+                        : one->ifa_addr->sa_family == AF_INET6 ? sizeof(sockaddr_in6)
+                                                               : 0;
+    std::array<char, NI_MAXHOST> text{};
+    if (length > 0 && getnameinfo(one->ifa_addr, static_cast<socklen_t>(length), text.data(), text.size(),
+                                  nullptr, 0, NI_NUMERICHOST) == 0)
+      found.emplace(text.data());
+  }
+  freeifaddrs(first);
+  return found;
+}
 
 int parse_slots(std::string_view text, std::string_view where) {
   const auto slots = parse_int64(text);
@@ -159,9 +185,29 @@ bool is_same_host(std::string_view a, std::string_view b) {
   return a == b || a == b.substr(0, b.find('.')) || b == a.substr(0, a.find('.'));
 }
 
+std::set<std::string> names_of_addresses(std::istream& lines, const std::set<std::string>& addresses) {
+  std::set<std::string> names;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string address;
+    words >> address;
+    if (!is_loopback(address) && !addresses.contains(address)) continue;
+    for (std::string name; words >> name;) names.insert(lower_case(name));
+  }
+  return names;
+}
+
 bool is_this_machine(std::string_view name, std::string_view hostname) {
-  if (name == "localhost" || name == "127.0.0.1" || name == "::1" || name == hostname) return true;
-  return name == hostname.substr(0, hostname.find('.'));
+  constexpr std::string_view kLocal[] = {
+      "localhost",  "localhost.localdomain",   "localhost4",    "localhost4.localdomain4",
+      "localhost6", "localhost6.localdomain6", "ip6-localhost", "ip6-loopback"};
+  if (name == hostname || name == hostname.substr(0, hostname.find('.')) || is_loopback(name)) return true;
+  if (std::find(std::begin(kLocal), std::end(kLocal), name) != std::end(kLocal)) return true;
+  static const std::set<std::string> own_names = [] {
+    std::ifstream lines("/etc/hosts");
+    return names_of_addresses(lines, own_addresses());
+  }();
+  return own_names.contains(lower_case(name));
 }
 
 }  // namespace kolo::launcher

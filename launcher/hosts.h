@@ -3,6 +3,7 @@
 
 #include <iosfwd>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,8 +50,12 @@ std::vector<int> ranks_per_host(const std::vector<Host>& hosts, int ranks);
 /// True if both name one host, each with or without its domain.
 bool is_same_host(std::string_view a, std::string_view b);
 
-/// True if `name` is this machine by its name alone (localhost, 127.0.0.1, ::1, or `hostname` with or without
-/// domain).
+/// True if `name` is this machine: localhost in any of its spellings, a loopback address, `hostname` with or
+/// without domain, or a name that /etc/hosts gives to an address of this machine. No name server is asked.
 bool is_this_machine(std::string_view name, std::string_view hostname);
+
+/// The names that lines as those of /etc/hosts give to loopback addresses and to `addresses`, in small
+/// letters.
+std::set<std::string> names_of_addresses(std::istream& lines, const std::set<std::string>& addresses);
 
 }  // namespace kolo::launcher

@@ -165,6 +165,17 @@ std::map<std::string, std::string> exported_variables(const Options& options, co
 
 namespace {
 
+// mpirun takes an own name of this machine that it cannot resolve, such as localhost.localdomain, for another
+// machine.
+std::vector<Host> as_mpirun_knows_them(std::vector<Host> hosts, const std::string& hostname) {
+  for (Host& host : hosts) {
+    const bool is_known = host.name == "localhost" || host.name == "127.0.0.1" || host.name == "::1" ||
+                          is_same_host(host.name, hostname);
+    if (!is_known && is_this_machine(host.name, hostname)) host.name = hostname;
+  }
+  return hosts;
+}
+
 std::vector<std::string> addresses_of_tasks(const Options& options, const Surroundings& found) {
   if (all_ranks_here(options, found)) return free_local_addresses(options.ranks);
   if (options.hosts.empty())
@@ -218,8 +229,12 @@ std::vector<std::string> compose_mpirun(const Options& options, const Surroundin
   if (local_ranks > found.cores.count && !is_batch_job(options) &&
       !contains(options.mpi_args, "--oversubscribe"))
     command.push_back("--oversubscribe");
-  if (!options.hostfile.empty()) command.insert(command.end(), {"--hostfile", options.hostfile});
-  else if (!options.hosts.empty()) command.insert(command.end(), {"--host", format_hosts(options.hosts)});
+  const std::vector<Host> hosts = as_mpirun_knows_them(options.hosts, found.hostname);
+  const bool as_given =
+      hosts == options.hosts ||
+      std::any_of(hosts.begin(), hosts.end(), [](const Host& host) { return host.hostfile_alone; });
+  if (!options.hostfile.empty() && as_given) command.insert(command.end(), {"--hostfile", options.hostfile});
+  else if (!hosts.empty()) command.insert(command.end(), {"--host", format_hosts(hosts)});
   // Open MPI's own modules for Slurm know the first component of a heterogeneous job alone.
   if (options.allotment && options.allotment->groups > 1)
     command.insert(command.end(), {"--mca", "ras", "^slurm", "--mca", "plm", "^slurm"});

@@ -190,6 +190,23 @@ TEST(Banner, KnowsTheWordsOfSshThatDoNotStartWithSsh) {
   }
 }
 
+TEST(Banner, LeavesOutTheWarningsOfSshBeforeItsReason) {
+  for (const bool quiet : {false, true}) {
+    BannerReader reader(quiet);
+    std::vector<std::string> lines = {"Could not create directory '/home/kolo/.ssh' (Permission denied).",
+                                      "Load key \"/home/kolo/.ssh/id_rsa\": Permission denied",
+                                      "Permission denied, please try again.",
+                                      "kolo@b: Permission denied (publickey,password)."};
+    lines.insert(lines.end(), kNotStarted.begin(), kNotStarted.end());
+    EXPECT_THAT(read_all(reader, lines), IsEmpty());
+    EXPECT_EQ(reader.unreachable(), "kolo@b: Permission denied (publickey,password)");
+  }
+  BannerReader reader(false);
+  reader.read("Permission denied, please try again.");
+  EXPECT_THAT(reader.finish(), ElementsAre("Permission denied, please try again."))
+      << "the second try was right";
+}
+
 TEST(Banner, TakesNoHostForUnreachableThatWasLostLater) {
   BannerReader reader(true);
   reader.read("Timeout, server node2 not responding.");

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <sstream>
 
 #include <kolo/core/base/error.h>
 #include <kolo/launcher/hosts.h>
@@ -101,10 +102,20 @@ TEST(Hosts, AreTheSameWithAndWithoutDomain) {
 }
 
 TEST(Hosts, AreThisMachineByNameWithAndWithoutDomain) {
-  for (const char* name : {"localhost", "127.0.0.1", "::1", "node1", "node1.cluster"})
+  for (const char* name : {"localhost", "localhost.localdomain", "ip6-localhost", "127.0.0.1", "127.0.1.1",
+                           "::1", "node1", "node1.cluster"})
     EXPECT_TRUE(is_this_machine(name, "node1.cluster")) << name;
   EXPECT_FALSE(is_this_machine("node10", "node1.cluster"));
   EXPECT_FALSE(is_this_machine("node1.other", "node1.cluster"));
+}
+
+TEST(Hosts, HaveTheNamesThatEtcHostsGivesToTheirAddresses) {
+  std::istringstream lines(
+      "127.0.0.1 localhost\n# 10.0.0.7 no\n127.0.1.1\tNode1.cluster node1\n10.0.0.5 node1-ib # "
+      "fast\n10.0.0.6 node2\n\n"
+      "fe80::1 node1-v6\n");
+  EXPECT_THAT(names_of_addresses(lines, {"10.0.0.5", "fe80::1"}),
+              testing::UnorderedElementsAre("localhost", "node1.cluster", "node1", "node1-ib", "node1-v6"));
 }
 
 }  // namespace

@@ -50,6 +50,15 @@ TEST(MpirunCommand, HandsOnAHostfileThatMpirunAloneUnderstands) {
               AllOf(HasSubstr("--hostfile 'my hosts' "), Not(HasSubstr("--host "))));
 }
 
+TEST(MpirunCommand, CallsThisMachineByTheNameThatMpirunKnows) {
+  EXPECT_THAT(line(ranks_on(2, {{"localhost.localdomain", 2}}), machine(2)),
+              AllOf(HasSubstr("--host here:2 "), HasSubstr("--mca btl ^tcp,ofi")));
+  EXPECT_THAT(line(ranks_on(2, {{"localhost", 2}}), machine(2)), HasSubstr("--host localhost:2 "));
+  Options options = ranks_on(2, {{"localhost.localdomain", 1}, {"node2", 1}});
+  options.hostfile = "hosts";
+  EXPECT_THAT(line(options, machine(2)), HasSubstr("--host here:1,node2:1 "));
+}
+
 TEST(MpirunCommand, RoundsTheShareDown) {
   EXPECT_THAT(line(ranks(3), machine(8)), AllOf(HasSubstr("slot:PE=2 "), HasSubstr("OMP_NUM_THREADS=2 ")));
 }
