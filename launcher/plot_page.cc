@@ -244,6 +244,7 @@ std::string chart(const std::vector<TrainingRun>& runs, const std::string& title
       if (!is_bad(point)) y.take(std::min(point.second, cut));
     }
   if (title == "samples/s" || title == "share of communication" || y.low > y.high) y.take(0);
+  if (is_share(title) && y.low == y.high) y.take(0);
   if (is_share(title) || y.low > y.high || (y.low == 0 && y.high == 0)) y.take(1);
   const bool logarithmic = y.low > 0 && y.high / y.low > 100;
   const Axis across(x.low, x.high, false, kLeft, kWidth - kRight);
@@ -271,6 +272,9 @@ std::vector<std::string> titles_of(const std::vector<TrainingRun>& runs) {
   for (const TrainingRun& run : runs)
     for (const CurveGroup& group : run.groups)
       if (std::find(titles.begin(), titles.end(), group.title) == titles.end()) titles.push_back(group.title);
+  std::stable_sort(titles.begin(), titles.end(), [](const std::string& a, const std::string& b) {
+    return place_of_title(a) < place_of_title(b);
+  });
   return titles;
 }
 

@@ -83,11 +83,9 @@ class Groups {
         while (!curve.points.empty() && curve.points.back().first >= x) curve.points.pop_back();
   }
   std::vector<CurveGroup> sorted() {
-    const auto place = [](const CurveGroup& group) {
-      return std::find(kTitles.begin(), kTitles.end(), group.title) - kTitles.begin();
-    };
-    std::stable_sort(groups_.begin(), groups_.end(),
-                     [&](const CurveGroup& a, const CurveGroup& b) { return place(a) < place(b); });
+    std::stable_sort(groups_.begin(), groups_.end(), [](const CurveGroup& a, const CurveGroup& b) {
+      return place_of_title(a.title) < place_of_title(b.title);
+    });
     return std::move(groups_);
   }
 
@@ -131,7 +129,9 @@ void add_row(const json& row, double x, Groups& groups) {
     if (const auto value = row.find(metric.key); value != row.end())
       add_value(*value, metric.title, metric.curve);
   for (const auto& [list, what] : kLists)
-    if (const auto entries = row.find(list); entries != row.end() && entries->is_array())
+    // The only number to find has the errors of the whole.
+    if (const auto entries = row.find(list);
+        entries != row.end() && entries->is_array() && entries->size() > 1)
       add_list(*entries, what, x, groups);
   if (const auto rate = row.find("samples_per_s"); rate != row.end() && event == "progress")
     add_value(*rate, "samples/s", "");
@@ -268,6 +268,10 @@ std::string read_csv(std::istream& file, const std::string& path, bool by_epoch,
 }
 
 }  // namespace
+
+std::size_t place_of_title(const std::string& title) {
+  return static_cast<std::size_t>(std::find(kTitles.begin(), kTitles.end(), title) - kTitles.begin());
+}
 
 TrainingRun read_training(const std::string& text, const std::string& path, bool by_epoch) {
   std::istringstream file(text);

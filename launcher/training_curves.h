@@ -1,6 +1,7 @@
 // What trainings have written down of themselves, as curves: kolo-train's metrics.jsonl, and CSV files.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,9 @@ struct TrainingRun {
 /// replaces what it had made after that step. Throws std::runtime_error that names the file if it holds
 /// nothing to plot or a line has another form. A last line that is cut off is passed over.
 TrainingRun read_training(const std::string& text, const std::string& path, bool by_epoch);
+
+/// The order of charts: kolo-train's first, then others as they come.
+std::size_t place_of_title(const std::string& title);
 
 /// The file at `path` is a CSV whose header has a column epoch, step or global_step, and another column.
 bool is_csv_log(const std::string& path);

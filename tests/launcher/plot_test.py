@@ -132,14 +132,18 @@ class Plot(unittest.TestCase):
                          "test_r2": -.5 if step == 5 else .9, "auc": .7})
         evaluated = {"event": "done", "run": "b", "global_step": 10, "loss": None, "test_loss": .1,
                      "labels": [{"label": name, "count": 3, "precision": .5, "recall": .25, "f1": value} for name, value in (("cat", .4), ("dog", None))],
-                     "targets": [{"target": "age", "mae": 1, "rmse": 2, "r2": .5}]}
+                     "targets": [{"target": name, "mae": 1, "rmse": 2, "r2": .5} for name in ("age", "size")]}
         page = self.page(self.run_of("one", [*rows, evaluated]))
         found = charts(page)
         self.assertEqual(list(found), ["loss", "exact match", "MAE", "RMSE", "R²", "AUC", "precision", "recall", "F1", "learning rate", "samples/s"])
         self.assertEqual([len(line) for line in found["loss"]], [10, 3], "the evaluation of step 10 takes nothing away")
-        self.assertEqual([len(line) for line in found["R²"]], [2, 1], "and that of the target")
+        self.assertEqual([len(line) for line in found["R²"]], [2, 1, 1], "and those of the targets")
         for words in ("cat", "age"):
             self.assertIn(words, page)
+        other = self.run_of("other", [progress(1), {"event": "validation", "run": "a", "global_step": 1, "test_accuracy": .5},
+                                      {**evaluated, "labels": [], "targets": evaluated["targets"][:1]}])
+        self.assertEqual(list(charts(self.page(other, os.path.join(self.folder, "one"))))[:4], ["loss", "accuracy", "exact match", "MAE"], "in one order")
+        self.assertNotIn("age", self.page(other), "the only target is the whole")
         many = {**evaluated, "labels": [{"label": f"l{i}", "f1": i / 100} for i in range(40)]}
         page = self.page(self.run_of("two", [*rows, many]))
         self.assertIn("mean of 40 labels", page)
