@@ -198,7 +198,7 @@ Dataset load_cifar10(const std::filesystem::path& folder, Split split);
 
 /// A split of a folder: its class folders stand in `train` and in `test`, or else in `val`, `valid` or
 /// `validation` (of Split::validation in these, or else in `test`); where there is no `train` they stand in
-/// the folder itself, and there is no test split.
+/// the folder itself, and there is no test split: load_data draws one.
 struct ImageFolder {
   std::string name;                  // of the folder, for outputs
   std::vector<std::string> classes;  // names of the training split's folders, sorted

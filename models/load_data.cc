@@ -19,6 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using detail::is_file;
+using detail::is_folder;
 using detail::last_name;
 using detail::Wanted;
 using Found = std::shared_ptr<const SampleSet>;
@@ -74,8 +75,8 @@ void number_classes(ImageFolder& folder, const std::vector<std::string>& names) 
 Split evaluated(Wanted wanted) { return wanted.train ? Split::validation : Split::test; }
 
 Found photographs(const fs::path& folder, const DataRequest& request, Split split) {
-  const bool has_test = has_image_folder_test(folder);
-  if (split == Split::train || has_test) return pictures(list_image_folder(folder, split), request);
+  if (split == Split::train || has_image_folder_test(folder))
+    return pictures(list_image_folder(folder, split), request);
   if (!request.whole) return nullptr;
   ImageFolder all = list_image_folder(folder, Split::train);
   if (!request.class_names.empty()) number_classes(all, request.class_names);
@@ -96,6 +97,26 @@ ImageFolder part_of(const ImageFolder& whole, const std::vector<std::int64_t>& p
     else part.labels.push_back(whole.labels[i]);
   }
   return part;
+}
+
+// A tenth is for testing where nothing else is.
+DataSplits shared_out(ImageFolder all, const DataRequest& request, Wanted wanted) {
+  const auto count = std::ssize(all.files);
+  const auto add_note = [&](const std::string& note) {
+    all.left_out += (all.left_out.empty() ? "" : ", ") + note;
+  };
+  if (request.whole) {
+    add_note(fmt::format("all {} pictures for testing", count));
+    return {.train = nullptr, .test = pictures(std::move(all), request)};
+  }
+  const std::vector<std::int64_t> testing = detail::drawn_for_testing(count, request.seed);
+  if (!testing.empty())
+    add_note(
+        fmt::format("{} of {} pictures for testing by the seed {}", testing.size(), count, request.seed));
+  DataSplits splits;
+  if (wanted.test && !testing.empty()) splits.test = pictures(part_of(all, testing), request);
+  if (wanted.train) splits.train = pictures(part_of(all, detail::others_than(testing, count)), request);
+  return splits;
 }
 
 // Pictures with a table: without a test part of their own a tenth is for testing.
@@ -121,18 +142,7 @@ DataSplits named_pictures(const fs::path& folder, const DataRequest& request, Wa
     if (wanted.test) splits.test = pictures(std::move(test), request);
     return splits;
   }
-  const auto count = std::ssize(all.files);
-  if (request.whole) {
-    all.left_out += fmt::format(", all {} pictures for testing", count);
-    return {.train = nullptr, .test = pictures(std::move(all), request)};
-  }
-  const std::vector<std::int64_t> testing = detail::drawn_for_testing(count, request.seed);
-  if (!testing.empty())
-    all.left_out +=
-        fmt::format(", {} of {} pictures for testing by the seed {}", testing.size(), count, request.seed);
-  if (wanted.test && !testing.empty()) splits.test = pictures(part_of(all, testing), request);
-  if (wanted.train) splits.train = pictures(part_of(all, detail::others_than(testing, count)), request);
-  return splits;
+  return shared_out(std::move(all), request, wanted);
 }
 
 [[noreturn]] void throw_unknown_folder(const fs::path& folder) {
@@ -185,6 +195,11 @@ DataSplits from_folder(const fs::path& folder, const DataRequest& request, Wante
     return named("NumPy arrays", each_of(detail::npy_pair));
   if (is_named_images(folder))
     return named("pictures with a table of their labels", named_pictures(folder, request, wanted));
+  if (is_image_folder(folder) && !is_folder(folder / "train")) {
+    ImageFolder all = list_image_folder(folder, Split::train);
+    if (!request.class_names.empty()) number_classes(all, request.class_names);
+    return named("pictures in folders of their classes", shared_out(std::move(all), request, wanted));
+  }
   if (is_image_folder(folder))
     return named("pictures in folders of their classes",
                  each(request, wanted, [&](const DataRequest& asked, Split split) {

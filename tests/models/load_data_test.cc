@@ -1,6 +1,7 @@
 // What --data names: folders of photographs, arrays, tables, texts, and how they are told apart.
 #include <kolo/models/data.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -138,7 +139,7 @@ TEST_F(Data, AreAllForTestingWhereTheModelHasLearntFromOthers) {
   other.classes = 2, other.class_names = {"cat", "dog"}, other.whole = true;
   const auto all = load_data(other, Split::test);
   EXPECT_THAT(all->class_counts(), ElementsAre(0, 2));
-  EXPECT_EQ(all->kind().note, "all pictures for testing");
+  EXPECT_EQ(all->kind().note, "all 2 pictures for testing");
 }
 
 TEST_F(Data, TakeEachUsualNameOfATestPart) {
@@ -283,7 +284,25 @@ TEST_F(Data, AreSeveralLabelsWhereWholeNumbersAreAllZeroOrOne) {
   refused("|u1", "(2, 2)", std::string("\0\1\2\0", 4), request(), "several labels of a sample 0 and 1");
 }
 
-TEST_F(Data, HaveNoTestSplitWhereClassesStandInTheFolderItself) {
+TEST_F(Data, OfFoldersOfClassesKeepATenthForTesting) {
+  for (const char* one : {"a", "b"})
+    for (int i = 0; i < 15; ++i)
+      write_picture(fmt::format("{}/{}.png", one, i), static_cast<std::uint8_t>(i));
+  const DataSplits splits = load_splits(request());
+  EXPECT_EQ(splits.train->size(), 27);
+  EXPECT_EQ(splits.test->size(), 3);
+  EXPECT_EQ(splits.train->kind().note, "3 of 30 pictures for testing by the seed 1");
+  DataRequest asked = request();
+  asked.seed = 2;
+  EXPECT_NE(load_splits(asked).train->class_counts(), splits.train->class_counts());
+  asked.classes = 2, asked.class_names = {"a", "b"}, asked.whole = true;
+  EXPECT_EQ(load_data(asked, Split::test)->size(), 30);
+  write_picture("train/a/1.png", 1);
+  write_picture("train/b/1.png", 1);
+  EXPECT_EQ(load_splits(request()).test, nullptr) << "who names a part for training has chosen";
+}
+
+TEST_F(Data, HaveNoTestSplitOfTooFewPicturesInFoldersOfClasses) {
   write_picture("a/1.png", 1);
   write_picture("b/1.png", 2);
   EXPECT_EQ(load_data(request({1, 4, 4}), Split::train)->kind().classes, 2);
