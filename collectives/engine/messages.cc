@@ -79,7 +79,6 @@ std::string Upward::to_bytes() const {
   write_refusals(to, refusals);
   write_each(to, joined, [&](int rank) { to.number(rank); });
   if (!joined.empty()) write(to, unnamed);
-  write_each(to, leaving, [&](int rank) { to.number(rank); });
   to.number(broken ? 1 : 0);
   if (broken) write_failure(to, *broken);
   return to.take();
@@ -94,7 +93,6 @@ Upward Upward::from_bytes(std::string_view bytes) {
   read_refusals(from, up.refusals);
   read_each(from, up.joined, [&] { return from.integer(); });
   if (!up.joined.empty()) read_unnamed(from, up.unnamed);
-  read_each(from, up.leaving, [&] { return from.integer(); });
   if (from.number() != 0) up.broken = read_failure(from);
   return up;
 }

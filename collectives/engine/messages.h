@@ -56,13 +56,12 @@ struct Upward {
   SlotSet ready;               // known names for which every rank at or below the sender is ready
   std::vector<Tally> tallies;  // the same for other names
   std::vector<Refusal> refusals;
-  std::vector<int> joined, leaving;
+  std::vector<int> joined;
   UnnamedCalls unnamed = {};      // where ranks have joined: the most that one of them has made of each kind
   std::optional<Failure> broken;  // the set's communication
 
   bool empty() const {
-    return !ready.any() && tallies.empty() && refusals.empty() && joined.empty() && leaving.empty() &&
-           !broken;
+    return !ready.any() && tallies.empty() && refusals.empty() && joined.empty() && !broken;
   }
   std::string to_bytes() const;
   static Upward from_bytes(std::string_view bytes);

@@ -5,25 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include <kolo/collectives/transport/rank_tree.h>
+
 namespace kolo::detail {
-namespace {
-
-// The tree along which a set's ranks negotiate: rank 0 is the root, and no rank has more than four children.
-constexpr int kTreeArity = 4;
-
-int parent_of(int rank) { return (rank - 1) / kTreeArity; }
-int first_child_of(int rank) { return rank * kTreeArity + 1; }
-int children_of(int rank, int ranks) { return std::clamp(ranks - first_child_of(rank), 0, kTreeArity); }
-
-// `function` of each rank at or below `rank`; `rank` itself is the lowest of them.
-template <typename Function>
-void for_each_below(int rank, int ranks, const Function& function) {
-  function(rank);
-  for (int child = 0; child < children_of(rank, ranks); ++child)
-    for_each_below(first_child_of(rank) + child, ranks, function);
-}
-
-}  // namespace
 
 Negotiator::Negotiator(int rank, std::vector<int> members, std::int64_t cache_capacity, Send send)
     : rank_(rank),
@@ -135,7 +119,9 @@ void Negotiator::join(const UnnamedCalls& unnamed) {
   note_joined(self(), rank_);
 }
 
-void Negotiator::leave() { up_.leaving.push_back(rank_); }
+void Negotiator::gone(int rank) {
+  if (!ended_ && batch_.gone < 0) batch_.gone = rank;
+}
 
 void Negotiator::end(Code code, const std::string& text) {
   if (!ended_ && !batch_.end) batch_.end = Failure{"", code, text};
@@ -299,7 +285,6 @@ void Negotiator::receive_upward(int participant, Upward up) {
     up_.joined.push_back(rank);
     note_joined(participant, rank);
   }
-  for (const int rank : up.leaving) up_.leaving.push_back(rank);
   if (up.broken && !up_.broken) up_.broken = std::move(up.broken);
   forget_retired(participant, up.epoch);
 }
@@ -312,7 +297,6 @@ void Negotiator::flush() {
     send(parent_of(rank_), std::exchange(up_, {}).to_bytes());
     return;
   }
-  if (!up_.leaving.empty() && !ended_) batch_.gone = up_.leaving.front();
   if (!ended_) batch_.broken = up_.broken;
   up_ = {};
   // Carrying out a batch may complete further names: those of a round that waited for the one before.

@@ -57,8 +57,9 @@ class Negotiator {
   /// From now on this rank counts as ready for everything, until all have joined. unnamed: the calls that it
   /// has made; ranks that joined after different numbers of steps go on with the highest.
   void join(const UnnamedCalls& unnamed = {});
-  /// This rank submits nothing more.
-  void leave();
+  /// Root only: this rank has left, and takes part in nothing that is not decided yet. What it has finished
+  /// was decided before, so all ranks carry that out first.
+  void gone(int rank);
   /// Root only: everything pending and to come on this set fails with this error.
   void end(Code code, const std::string& text);
   /// The communication of this set has failed on this rank: as end(), and what is being executed cannot be

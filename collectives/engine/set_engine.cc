@@ -70,12 +70,10 @@ SetEngine::SetEngine(Setting setting, const EngineOptions& options)
           setting_.rank, setting_.members, options.cache_capacity,
           [this](int to, const std::string& bytes) { setting_.post(to, Message::negotiation, bytes); }),
       stalls_(
-          setting_.rank, setting_.members, setting_.hosts.empty() ? "" : setting_.hosts[setting_.members[0]],
+          setting_.rank, setting_.members, setting_.hosts,
           {.warning = options.stall_warning, .abort = options.stall_abort},
           [this](int to, const std::string& bytes) { setting_.post(to, Message::stall, bytes); },
-          [this](const std::string& name) {
-            return negotiator_.has_joined() || negotiator_.is_undecided(name);
-          }),
+          [this](const std::string& name) { return standing_of(name); }),
       fusion_bytes_now_(options.fusion_bytes),
       cycle_ms_now_(options.cycle_time.count()) {
   if (setting_.thread == nullptr) return;
@@ -415,23 +413,31 @@ void SetEngine::close() {
     MutexLock lock(completion_->mutex);
     completion_->hurry = nullptr;
   }
-  if (size() == 1) return;
-  negotiator_.leave();
-  negotiator_.flush();
+}
+
+Standing SetEngine::standing_of(const std::string& name) const {
+  if (closing_) return Standing::left;
+  return negotiator_.has_joined() || negotiator_.is_undecided(name) ? Standing::ready : Standing::missing;
 }
 
 void SetEngine::look_for_stalls(Clock::time_point now) {
   last_look_ = now;
-  if (broken_) return;
+  if (size() == 1) return;
+  if (setting_.thread->watchdog()->has_anyone_left()) stalls_.someone_has_left();
   std::vector<StallReporter::Waiting> waiting;
-  if (negotiator_.has_undecided())
+  if (!broken_ && !closing_ && negotiator_.has_undecided())
     for (const auto& operation : queue_.pending())
       if (stalls_.is_late(now, operation->submitted) && negotiator_.is_undecided(operation->request->name))
-        waiting.push_back({operation->request->name, label_of(*operation), operation->submitted});
-  if (const auto text = stalls_.poll(now, waiting)) {
-    if (negotiator_.is_root()) negotiator_.end(Code::deadline_exceeded, *text);
-    else break_off(error_of(Code::deadline_exceeded, *text));
+        waiting.push_back(
+            {operation->request->name, label_of(*operation), stalls_.all(), operation->submitted});
+  // As long as it takes, but not for a rank that has left.
+  if (join_ && stalls_.has_someone_left())
+    waiting.push_back({join_->request->name, label_of(*join_), stalls_.all(), join_->submitted, true});
+  for (const auto& ruling : stalls_.poll(now, waiting)) {
     received_ = true;  // to be flushed
+    if (ruling.alone) break_off(error_of(Code::deadline_exceeded, ruling.ended_because));
+    else if (ruling.left >= 0) negotiator_.gone(ruling.left);
+    else negotiator_.end(Code::deadline_exceeded, ruling.ended_because);
   }
 }
 

@@ -19,7 +19,7 @@
 #include <kolo/collectives/engine/trace.h>
 #include <kolo/collectives/engine/work.h>
 #include <kolo/collectives/progress/comm_thread.h>
-#include <kolo/collectives/progress/watch.h>
+#include <kolo/collectives/progress/stall_reporter.h>
 
 namespace kolo::detail {
 
@@ -35,7 +35,7 @@ class SetEngine {
     CommThread* thread = nullptr;
     int channel = 0;
     Allocator* allocator = &cpu_allocator();                                   // of the fusion buffer
-    std::vector<std::string> hosts;                                            // by the job's number
+    std::span<const std::string> hosts;                                        // by the job's number
     std::function<void(int to, Message kind, const std::string& bytes)> post;  // to: in the set
     /// Carries out the process_set operation that all ranks have agreed on; returns the sets' ids.
     std::function<std::vector<std::int64_t>(const std::string& payload)> make_sets;
@@ -77,7 +77,7 @@ class SetEngine {
   void fail(const std::exception_ptr& error);
   /// From now on nothing is begun.
   void begin_close() { closing_ = true; }
-  /// Ends what is pending in AbortedError, and tells the other ranks.
+  /// Ends what is pending in AbortedError. From then on this rank says that it has left, if it is asked.
   void close();
 
  private:
@@ -96,6 +96,7 @@ class SetEngine {
   void finish(const OperationPtr& operation, const std::exception_ptr& error);
   std::shared_ptr<Buffer> fusion_buffer();
   void look_for_stalls(Clock::time_point now);
+  Standing standing_of(const std::string& name) const;
   int root_of(const Request& request) const;
 
   const Setting setting_;

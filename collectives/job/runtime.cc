@@ -208,15 +208,23 @@ void Runtime::join_neighbours() {
   tell(own_ends.left, left, by_neighbours.right, right);
   tell(own_ends.right, right, by_neighbours.left, left);
   lifelines_->agree(by_neighbours);
-  lifelines_->watch(
-      [this, left, right](Lifelines::Lost lost) { tell_loss(lost.right ? right : left, lost.with_host); });
+  lifelines_->watch([this, left, right](Lifelines::Lost lost) {
+    if (lost.right) tell_loss(right, lost.with_host);
+    if (lost.left) tell_loss(left, lost.with_host);
+  });
 }
 
 // On the thread of the lifelines: at once, as mpirun, which hears of it at the same time, ends this rank
-// soon, maybe before the neighbours of the other ranks of a lost host have seen them go.
+// soon, maybe before the neighbours of the other ranks of a lost host have seen them go. Of a second one,
+// which may be a consequence, only the communication threads hear: the lost rank may have been to pass on the
+// first.
 void Runtime::tell_loss(int rank, bool with_host) {
   int none = -1;
-  if (!lost_rank_.compare_exchange_strong(none, rank)) return;
+  if (!lost_rank_.compare_exchange_strong(none, rank)) {
+    if (none != rank) second_lost_rank_ = rank;
+    thread_->wake();
+    return;
+  }
   for (int other = 0; other < process_.size; ++other)
     if (other == rank || (with_host && hosts_[other] == hosts_[rank] && other != process_.rank))
       log_error("{}", text_of_loss(other, hosts_[other], last_completed_step()));
@@ -224,7 +232,8 @@ void Runtime::tell_loss(int rank, bool with_host) {
 }
 
 void Runtime::look_after_neighbours() {
-  if (const int rank = lost_rank_; rank >= 0) thread_->watchdog()->lost(rank, last_completed_step());
+  for (const int rank : {lost_rank_.load(), second_lost_rank_.load()})
+    if (rank >= 0) thread_->watchdog()->lost(rank, last_completed_step());
 }
 
 void Runtime::do_idle_work() {
@@ -266,20 +275,18 @@ void Runtime::leave() {
 }
 
 // Not an operation: the watchdog would call it stalled, and a rank may compute long after the others have
-// left.
+// left. Nor MPI's barrier, which connects ranks that have nothing else to say to each other.
 void Runtime::wait_for_others() {
   auto& watchdog = *thread_->watchdog();
-  watchdog.announce_exit(thread_->finished());
+  watchdog.announce_exit();
   lifelines_->say_goodbye();
-  MPI_Request barrier = MPI_REQUEST_NULL;
-  check_mpi(MPI_Ibarrier(mailbox_->comm(), &barrier), "MPI_Ibarrier");
   const auto begin = std::chrono::steady_clock::now();
-  for (int left = 0;;) {
+  for (;;) {
     look_after_neighbours();
     watchdog.poll(std::chrono::steady_clock::now(), {}, thread_->finished());
     engine_->advance(std::chrono::steady_clock::now());
-    check_mpi(MPI_Test(&barrier, &left, MPI_STATUS_IGNORE), "MPI_Test");
-    if (left != 0 && mailbox_->all_sent() && engine_mailbox_->all_sent()) return;
+    const bool all_sent = mailbox_->all_sent() && engine_mailbox_->all_sent();
+    if (watchdog.have_all_left() && all_sent) return;
     const auto waited = std::chrono::steady_clock::now() - begin;
     const auto patience = watchdog.is_anyone_gone() ? kLeaveAfterLoss : kLeaveAfterError;
     if ((thread_->error() || watchdog.is_anyone_gone()) && waited > patience) {

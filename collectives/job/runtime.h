@@ -104,7 +104,7 @@ class Runtime {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<RecordOnSignal> record_on_signal_;
   std::vector<std::string> hosts_;
-  std::atomic<int> lost_rank_{-1};
+  std::atomic<int> lost_rank_{-1}, second_lost_rank_{-1};  // neighbours
   std::function<void(bool together)> at_leave_;
   std::unique_ptr<Lifelines> lifelines_;  // its thread uses the above
 };

@@ -402,7 +402,7 @@ TEST(Negotiator, CountsWhatARankSubmittedBeforeItJoined) {
 
 TEST(Negotiator, TellsAllThatARankHasGone) {
   SimulatedNegotiation ranks(6, 16);
-  ranks.rank(5).leave();
+  ranks.rank(0).gone(5);
   ranks.settle();
   for (int rank = 0; rank < 6; ++rank) EXPECT_THAT(ranks.story(rank), ElementsAre("gone 5"));
 }

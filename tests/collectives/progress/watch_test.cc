@@ -64,7 +64,7 @@ class WatchdogTest : public testing::Test {
       for (int rank = 0; rank < kRanks; ++rank) {
         if (!boxes[rank]->open) continue;
         std::vector<Waiting> waiting;
-        if (entered_at[rank]) waiting.push_back({0, 0, "bucket 0 (\"g\")", *entered_at[rank]});
+        if (entered_at[rank]) waiting.push_back({0, ticket, "bucket 0 (\"g\")", *entered_at[rank]});
         dogs[rank]->poll(now, waiting, finished[rank]);
       }
   }
@@ -90,6 +90,7 @@ class WatchdogTest : public testing::Test {
   std::vector<std::vector<Reached>> finished;
   std::vector<std::optional<Watchdog::Clock::time_point>> entered_at;
   Watchdog::Clock::time_point now{1h};
+  std::int64_t ticket = 0;
   int notes = 0;
 };
 
@@ -151,22 +152,58 @@ TEST_F(WatchdogTest, GivesUpAloneWhenRankZeroDoesNotAnswer) {
 
 TEST_F(WatchdogTest, EndsWhatARankThatLeftHadNotFinished) {
   finished[2] = {{.channel = 0, .ticket = 4}};
-  dogs[2]->announce_exit(finished[2]);
-  pass(100ms);
+  dogs[2]->announce_exit();
+  ticket = 4;
+  enter(0);
+  pass(1s);
   EXPECT_EQ(dogs[0]->verdict(0, 4), nullptr);
-  EXPECT_THAT([&] { std::rethrow_exception(dogs[0]->verdict(0, 5)); },
-              ThrowsMessage<UnavailableError>(HasSubstr("rank 2 on h2 is gone (exited)")));
+  ticket = 5;
+  enter(0);
+  pass(400ms);
+  for (const int rank : {0, 1})
+    EXPECT_THAT([&] { std::rethrow_exception(dogs[rank]->verdict(0, 5)); },
+                ThrowsMessage<UnavailableError>(HasSubstr("rank 2 on h2 is gone (exited)")));
+}
+
+TEST_F(WatchdogTest, SaysNothingOfARankThatLeftWhereNobodyWaitsLong) {
+  dogs[2]->announce_exit();
+  pass(1s);
+  const int before = notes;
+  enter(0);
+  pass(50ms);
+  EXPECT_EQ(notes, before);
+}
+
+TEST_F(WatchdogTest, KnowsWhenAllHaveLeft) {
+  for (const int rank : {1, 0}) dogs[rank]->announce_exit();
+  pass(1s);
+  for (auto& dog : dogs) EXPECT_FALSE(dog->have_all_left());
+  dogs[2]->announce_exit();
+  pass(200ms);
+  for (auto& dog : dogs) EXPECT_TRUE(dog->have_all_left());
+}
+
+TEST_F(WatchdogTest, TellsOfALossRatherThanOfAnEnd) {
+  pass(50ms);
+  enter(0);
+  dogs[1]->announce_exit();
+  dogs[1]->lost(2, 41);
+  boxes[2]->open = false;
+  pass(500ms);
+  EXPECT_THAT([&] { std::rethrow_exception(dogs[0]->verdict(0, 0)); },
+              ThrowsMessage<UnavailableError>(HasSubstr("rank 2 on h2 is gone (last step 41)")));
 }
 
 TEST_F(WatchdogTest, LeavesAloneOperationsOfOtherRanks) {
   for (auto& dog : dogs) dog->set_members(0, {0, 1});
-  dogs[2]->announce_exit(finished[2]);
+  dogs[2]->announce_exit();
   enter(0);
   EXPECT_THAT(logged_during(1500ms), HasSubstr("ready on [0], missing on [1]"));
   EXPECT_EQ(dogs[0]->verdict(0, 5), nullptr);
 }
 
 TEST_F(WatchdogTest, EndsAllOperationsOnAllRanksWhereOneIsGone) {
+  pass(50ms);
   dogs[1]->lost(2, 41);
   dogs[1]->lost(2, 42);
   boxes[2]->open = false;
@@ -176,7 +213,8 @@ TEST_F(WatchdogTest, EndsAllOperationsOnAllRanksWhereOneIsGone) {
     EXPECT_THAT([&] { std::rethrow_exception(dogs[rank]->given_up()); },
                 ThrowsMessage<UnavailableError>(HasSubstr("rank 2 on h2 is gone (last step 41)")));
   }
-  EXPECT_EQ(notes, 1);
+  pass(1s);
+  EXPECT_EQ(notes, 2) << "a word to rank 0, and its answer";
 }
 
 TEST_F(WatchdogTest, SaysThatNoStepIsKnown) {
@@ -192,109 +230,3 @@ TEST_F(WatchdogTest, NamesTheMissingRankOfAChannelThatRankZeroIsNotIn) {
 
 }  // namespace
 }  // namespace kolo
-
-namespace kolo::detail {
-namespace {
-
-using namespace std::chrono_literals;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
-
-// The same for reporters.
-class StallReporterTest : public testing::Test {
- protected:
-  static constexpr int kRanks = 3;
-  struct Note {
-    int from;
-    std::string text;
-  };
-
-  void SetUp() override {
-    for (int rank = 0; rank < kRanks; ++rank)
-      reporters.push_back(std::make_unique<StallReporter>(
-          rank, std::vector<int>{4, 5, 6}, "h4", Watchdog::Limits{.warning = 1s, .abort = 3s},
-          [this, rank](int to, const std::string& text) {
-            ++notes;
-            boxes[to].push_back({rank, text});
-          },
-          [this, rank](const std::string&) { return since[rank].has_value(); }));
-  }
-
-  // Every 50 ms each rank looks.
-  std::string logged_during(std::chrono::milliseconds time) {
-    testing::internal::CaptureStderr();
-    for (const auto end = now + time; now < end; now += 50ms)
-      for (int rank = 0; rank < kRanks; ++rank) {
-        if (rank == deaf) continue;
-        for (; !boxes[rank].empty(); boxes[rank].pop_front())
-          reporters[rank]->receive(now, boxes[rank].front().from, boxes[rank].front().text);
-        std::vector<StallReporter::Waiting> waiting;
-        if (since[rank] && reporters[rank]->is_late(now, *since[rank]))
-          waiting.push_back({"g", "allreduce g", *since[rank]});
-        if (const auto text = reporters[rank]->poll(now, waiting)) ends[rank] = *text;
-      }
-    return testing::internal::GetCapturedStderr();
-  }
-
-  std::vector<std::unique_ptr<StallReporter>> reporters;
-  std::deque<Note> boxes[kRanks];
-  std::optional<StallReporter::Clock::time_point> since[kRanks];
-  std::string ends[kRanks];
-  StallReporter::Clock::time_point now{1h};
-  int notes = 0;
-  int deaf = -1;
-};
-
-TEST_F(StallReporterTest, SendsNothingBeforeTheLimit) {
-  since[1] = now;
-  logged_during(900ms);
-  EXPECT_EQ(notes, 0);
-}
-
-TEST_F(StallReporterTest, WarnsOnceWithTheRanksOfTheJob) {
-  since[0] = since[2] = now;
-  const auto log = logged_during(2500ms);
-  const std::string line = "allreduce g: waited 1.1 s; ready on [4,6], missing on [5]";
-  EXPECT_THAT(log, HasSubstr(line));
-  EXPECT_THAT(log.substr(log.find(line) + 1), Not(HasSubstr("stalled")));
-}
-
-TEST_F(StallReporterTest, HearsOfAStallThatTheRootIsNotPartOf) {
-  since[2] = now;
-  EXPECT_THAT(logged_during(1500ms), HasSubstr("ready on [6], missing on [4,5]"));
-}
-
-TEST_F(StallReporterTest, EndsAtTheSecondLimitOnTheRoot) {
-  since[1] = now;
-  logged_during(2900ms);
-  EXPECT_EQ(ends[0], "");
-  logged_during(600ms);
-  EXPECT_THAT(ends[0], AllOf(HasSubstr("allreduce g"), HasSubstr("missing on [4,6]"),
-                             HasSubstr("KOLO_STALL_ABORT_S is 3 s")));
-}
-
-TEST_F(StallReporterTest, CountsARankThatDoesNotAnswerAsMissing) {
-  since[0] = since[1] = since[2] = now;
-  deaf = 2;
-  EXPECT_THAT(logged_during(2500ms), HasSubstr("missing on [6]"));
-}
-
-TEST_F(StallReporterTest, ForgetsAStallThatIsDecided) {
-  since[1] = now;
-  logged_during(1500ms);
-  since[1].reset();
-  reporters[0]->decided("g");
-  EXPECT_EQ(logged_during(5s), "");
-  EXPECT_EQ(ends[0], "");
-}
-
-TEST_F(StallReporterTest, GivesUpAloneWhenTheRootDoesNotAnswer) {
-  since[1] = now;
-  deaf = 0;
-  logged_during(7s);
-  EXPECT_THAT(ends[1], HasSubstr("rank 4 on h4 does not answer"));
-}
-
-}  // namespace
-}  // namespace kolo::detail
