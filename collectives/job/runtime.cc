@@ -165,7 +165,7 @@ void Runtime::find_peers(const MpiComm& comm) {
   const cpu_set_t mask = affinity_mask();
   process_.core_sharers = count_sharers(host.get(), process_.local_size, mask);
 
-  node_ = connect_node_memory(comm.get(), topology);
+  node_ = connect_node_memory(host.get());
   thread_->set_crowded(process_.core_sharers > CPU_COUNT(&mask));
   world_ = std::make_unique<MpiCommunicator>(MpiComm::duplicate(comm.get()), topology,
                                              options_.allreduce == "nccl" ? "auto" : options_.allreduce,

@@ -125,30 +125,31 @@ std::shared_ptr<NodeMemory> process_memory(int neighbours) {
 
 }  // namespace
 
-NodeView connect_node_memory(MPI_Comm comm, const Topology& topology) {
-  int rank = 0;
-  check_mpi(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
-  const auto& neighbours = topology.ranks_of(topology.node_of(rank));
-  const bool is_alone = neighbours.size() == 1;
+NodeView connect_node_memory(MPI_Comm host) {
+  int self = 0, size = 1;
+  check_mpi(MPI_Comm_rank(host, &self), "MPI_Comm_rank");
+  check_mpi(MPI_Comm_size(host, &size), "MPI_Comm_size");
+  if (size == 1) return {};
+  const auto ranks = static_cast<std::size_t>(size);
   std::shared_ptr<NodeMemory> own;
   std::string problem;
   NodeMemory::Address address;  // of 0 bytes: there is none
   try {
-    if (!is_alone) own = process_memory(static_cast<int>(neighbours.size()));
-    if (own) address = own->address();
+    own = process_memory(size);
+    address = own->address();
   } catch (const Error& error) {
     problem = error.what();
   }
-  std::vector<NodeMemory::Address> addresses(topology.ranks());
+  std::vector<NodeMemory::Address> addresses(ranks);
   check_mpi(
-      MPI_Allgather(&address, sizeof address, MPI_BYTE, addresses.data(), sizeof address, MPI_BYTE, comm),
+      MPI_Allgather(&address, sizeof address, MPI_BYTE, addresses.data(), sizeof address, MPI_BYTE, host),
       "MPI_Allgather");
-  std::vector<std::shared_ptr<const MemoryMapping>> peers(neighbours.size());
+  std::vector<std::shared_ptr<const MemoryMapping>> peers(ranks);
   bool reached = own != nullptr;
   try {
-    for (std::size_t place = 0; reached && place < neighbours.size(); ++place) {
-      if (neighbours[place] == rank) continue;
-      const auto& peer = addresses[neighbours[place]];
+    for (std::size_t place = 0; reached && place < ranks; ++place) {
+      if (static_cast<int>(place) == self) continue;
+      const auto& peer = addresses[place];
       reached = peer.bytes > 0;
       if (reached) peers[place] = NodeView::map(peer);
     }
@@ -158,18 +159,18 @@ NodeView connect_node_memory(MPI_Comm comm, const Topology& topology) {
   }
   const int done = reached ? 1 : 0, told = problem.empty() ? 0 : 1;
   const int answer[] = {done, told};
-  std::vector<int> answers(static_cast<std::size_t>(topology.ranks()) * 2);
-  check_mpi(MPI_Allgather(answer, 2, MPI_INT, answers.data(), 2, MPI_INT, comm), "MPI_Allgather");
+  std::vector<int> answers(ranks * 2);
+  check_mpi(MPI_Allgather(answer, 2, MPI_INT, answers.data(), 2, MPI_INT, host), "MPI_Allgather");
   bool all_reached = true, first_problem = true;
-  for (const int neighbour : neighbours) {
-    all_reached = all_reached && answers[2 * neighbour] != 0;
-    if (neighbour < rank && answers[2 * neighbour + 1] != 0) first_problem = false;
+  for (std::size_t place = 0; place < ranks; ++place) {
+    all_reached = all_reached && answers[2 * place] != 0;
+    if (static_cast<int>(place) < self && answers[2 * place + 1] != 0) first_problem = false;
   }
   if (!problem.empty() && first_problem)
     log_warning(
         "the ranks of this host do not share memory and exchange messages through MPI, which is slower: {}",
         problem);
-  return all_reached ? NodeView(std::move(own), topology.local_rank(rank), std::move(peers)) : NodeView();
+  return all_reached ? NodeView(std::move(own), self, std::move(peers)) : NodeView();
 }
 
 }  // namespace kolo::detail

@@ -82,9 +82,9 @@ class MpiMailbox final : public Mailbox {
   std::list<Outgoing> outgoing_;  // a list: MPI holds the address of the text
 };
 
-/// The ranks of this rank's node, in the order of topology.ranks_of(); empty, on all of them, where it is
-/// alone or where one of them cannot reach another's memory: then there is one warning that says why.
-/// Collective over `comm`, whose topology that is.
-NodeView connect_node_memory(MPI_Comm comm, const Topology& topology);
+/// The memory of the ranks of `host`, which are those of this rank's node, in their order; empty, on all of
+/// them, where it is alone or where one of them cannot reach another's memory: then there is one warning that
+/// says why. Collective over `host` alone.
+NodeView connect_node_memory(MPI_Comm host);
 
 }  // namespace kolo::detail

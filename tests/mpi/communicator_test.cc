@@ -38,7 +38,10 @@ void run_alone(Collective& collective) {
 // Over MPI's messages, or the ranks' shared memory.
 std::unique_ptr<MpiCommunicator> make_communicator(const Topology& topology, const char* allreduce,
                                                    bool shared) {
-  const NodeView node = shared ? detail::connect_node_memory(MPI_COMM_WORLD, topology) : NodeView();
+  MPI_Comm node_comm = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, topology.node_of(rank()), rank(), &node_comm);
+  const MpiComm host = MpiComm::adopt(node_comm);
+  const NodeView node = shared ? detail::connect_node_memory(host.get()) : NodeView();
   return std::make_unique<MpiCommunicator>(MpiComm::duplicate(MPI_COMM_WORLD), topology, allreduce, 1000,
                                            node);
 }
