@@ -13,6 +13,7 @@
 
 #include <kolo/collectives/job/settings.h>
 #include <kolo/collectives/transport/mpi.h>
+#include <kolo/collectives/transport/open_files.h>
 #include <kolo/collectives/transport/topology.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/launcher.h>
@@ -162,6 +163,8 @@ void Runtime::find_peers(const MpiComm& comm) {
   const Topology topology(leaders);
   process_ = locate(rank, topology);
   process_.hostname = hostname;
+  const std::string warning = allow_connections(size - process_.local_size);
+  if (!warning.empty() && process_.local_rank == 0) log_warning("{}", warning);
   const cpu_set_t mask = affinity_mask();
   process_.core_sharers = count_sharers(host.get(), process_.local_size, mask);
 
