@@ -71,7 +71,7 @@ std::string folder_config_path(const std::string& folder) { return folder + "/" 
 std::string folder_config_text(const std::string& folder) {
   constexpr std::uint64_t kMostConfigBytes = std::uint64_t{1} << 24;
   try {
-    const std::string text = InputFile(folder_config_path(folder)).read_all(kMostConfigBytes);
+    std::string text = InputFile(folder_config_path(folder)).read_all(kMostConfigBytes);
     if (text.empty()) throw DataLossError("{}: it is empty", folder_config_path(folder));
     return text;
   } catch (const NotFoundError&) {

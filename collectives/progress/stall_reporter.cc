@@ -1,17 +1,15 @@
 // What must hold, so that nobody waits for ever and nobody is called missing who is not:
 //
-// 1. A rank that is late reports until it is asked. The first report goes to its parent, and each further
-// one,
-//    a second later, to the next rank above: a rank that does not pass reports on delays them, no more.
+// 1. A rank that is late reports until it is asked. The first report goes to its parent, and each
+//    further one, a second later, to the next rank above. A rank that does not pass reports on delays them,
+//    no more.
 // 2. Questions are numbered by the root. A rank adds answers of the newest number alone, so an old "missing"
 //    never meets a new question. Each question replaces the one before of the same key.
 // 3. A rank answers its askers when its subtree has, or when its time is over. That time grows with the
-// height
-//    of the subtree: a rank's answer can still be on its way when its child's time is over, not the reverse.
-//    What comes later is passed on as it comes.
+//    height of the subtree: a rank's answer can still be on its way when its child's time is over, not the
+//    reverse. What comes later is passed on as it comes.
 // 4. Only the root decides that a rank is silent. It then asks those below the silent rank directly, who
-// answer
-//    it directly. So a rank that is dead or stopped hides nobody.
+//    answer it directly. So a rank that is dead or stopped hides nobody.
 // 5. A rank evaluates how far it is when it answers, on its communication thread, which no program holds up.
 // 6. A rank that has left answers until all have left (watch.cc).
 // 7. A rank that waits longer than the second limit, and is not asked any more, gives up by itself.

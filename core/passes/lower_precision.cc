@@ -100,8 +100,9 @@ bool keeps_convolutions(const StepGraph& graph) {
     const Shape& weights = graph.shape(node.inputs[1]);
     if (!has_elements(node.shapes[0]) || !has_elements(weights) || !has_elements(graph.shape(node.inputs[0])))
       return false;
-    const double multiplications = static_cast<double>(node.shapes[0].elements()) *
-                                   static_cast<double>(weights.elements() / weights.dim(0));
+    const std::int64_t of_a_result = weights.elements() / weights.dim(0);
+    const double multiplications =
+        static_cast<double>(node.shapes[0].elements()) * static_cast<double>(of_a_result);
     all += multiplications;
     if (is_for_winograd(graph, node)) by_winograd += multiplications;
   }

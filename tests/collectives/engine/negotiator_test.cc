@@ -11,7 +11,6 @@
 namespace kolo::detail {
 namespace {
 
-using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
