@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <functional>
@@ -17,6 +16,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <bench/median.h>
 #include <kolo/collectives/algorithms/cost_model.h>
 #include <kolo/collectives/job/runtime.h>
 #include <kolo/collectives/schedule/schedule.h>
@@ -106,7 +106,6 @@ void print(Peer& peer, std::int64_t bytes, const AllreduceBenchOptions& options,
   const int ranks = process().size;
   const double gbps = static_cast<double>(bytes) / us / 1e3;
   const double bus = gbps * 2 * (ranks - 1) / ranks;
-  const auto rounded = [](double value) { return std::round(value * 1e3) / 1e3; };
   if (options.json) {
     nlohmann::ordered_json row = {{"peer", peer.name},
                                   {"ranks", ranks},

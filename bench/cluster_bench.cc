@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <functional>
 
@@ -151,11 +150,6 @@ void measure_steps(const ClusterBenchOptions& options, const ClusterSpec& cluste
 }
 
 }  // namespace
-
-double rounded(double value, double digits) {
-  const double scale = std::pow(10, digits);
-  return std::round(value * scale) / scale;
-}
 
 ClusterSpec cluster_of(const ClusterBenchOptions& options) {
   return options.cluster.starts_with("{") ? ClusterSpec::from_json(options.cluster)

@@ -16,6 +16,4 @@ void train_as_worker(const ClusterBenchOptions& options, bool sync);
 /// Starts servers and workers for each number of them, and prints a row for each.
 void training_table(const ClusterBenchOptions& options, bool sync);
 
-double rounded(double value, double digits);
-
 }  // namespace kolo::bench

@@ -14,6 +14,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <bench/median.h>
 #include <kolo/collectives/engine/eager.h>
 #include <kolo/collectives/job/runtime.h>
 #include <kolo/core/base/error.h>
@@ -101,15 +102,14 @@ void print(Kind& kind, const EngineBenchOptions& options) {
   const double us = kind.us[kind.us.size() / 2];
   const double per_second = options.tensors / us * 1e6;
   const double messages = static_cast<double>(kind.messages) / options.steps;
-  const auto rounded = [](double value) { return std::round(value * 10) / 10; };
   if (options.json)
     fmt::print("{}\n", json_text(nlohmann::ordered_json{{"kind", kind.name},
                                                         {"ranks", process().size},
                                                         {"tensors", options.tensors},
                                                         {"bytes", options.bytes},
-                                                        {"us", rounded(us)},
-                                                        {"min_us", rounded(kind.us.front())},
-                                                        {"submission_us", rounded(submission_us)},
+                                                        {"us", rounded(us, 1)},
+                                                        {"min_us", rounded(kind.us.front(), 1)},
+                                                        {"submission_us", rounded(submission_us, 1)},
                                                         {"tensors_per_s", std::round(per_second)},
                                                         {"messages_per_step", messages}}));
   else

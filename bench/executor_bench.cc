@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -182,15 +181,14 @@ class Measurement {
 };
 
 void print(const Row& row, int nodes, double machine_ns, bool json) {
-  const auto rounded = [](double x) { return std::round(x * 10) / 10; };
   if (json)
     fmt::print("{}\n", json_text(nlohmann::ordered_json{{"graph", row.graph},
                                                         {"nodes", nodes},
                                                         {"threads", row.threads},
                                                         {"node_us", row.node_us},
-                                                        {"ns_per_node", rounded(row.ns_per_node)},
-                                                        {"machine_ns_per_node", rounded(machine_ns)},
-                                                        {"compile_ms", rounded(row.compile_ms)}}));
+                                                        {"ns_per_node", rounded(row.ns_per_node, 1)},
+                                                        {"machine_ns_per_node", rounded(machine_ns, 1)},
+                                                        {"compile_ms", rounded(row.compile_ms, 1)}}));
   else
     fmt::print(
         "{:<6} {} nodes of {:>2} us  {} threads  {:9.1f} ns/node  (decrement and call alone {:.1f} ns)  "

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <map>
@@ -129,8 +128,6 @@ nlohmann::ordered_json row_of(const std::string& model, int threads) {
           {"model", model},
           {"threads", threads}};
 }
-
-double rounded(double value) { return std::round(value * 1e3) / 1e3; }
 
 void print(const std::string& model, const std::vector<std::unique_ptr<Way>>& ways,
            const KernelsBenchOptions& options) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <vector>
 
@@ -12,6 +13,12 @@ inline double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
+}
+
+/// To so many digits behind the point, as rows print numbers.
+inline double rounded(double value, int digits = 3) {
+  const double scale = std::pow(10, digits);
+  return std::round(value * scale) / scale;
 }
 
 }  // namespace kolo::bench

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -14,6 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <bench/median.h>
 #include <kolo/core/base/json_text.h>
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/kernels/cpu/peak.h>
@@ -197,7 +197,6 @@ void print(const OpCase& of, const char* pass, Times times, double flops, const 
   std::sort(times.ms.begin(), times.ms.end());
   const double median = times.ms[times.ms.size() / 2], rate = flops / median / 1e6,
                bytes = times.bytes / median / 1e6;
-  const auto rounded = [](double value) { return std::round(value * 1e3) / 1e3; };
   if (json) {
     nlohmann::ordered_json line{{"op", of.op},
                                 {"where", of.where},

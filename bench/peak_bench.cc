@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <bench/median.h>
 #include <kolo/core/base/json_text.h>
 #include <kolo/core/kernels/cpu/loops/peak_loops.h>
 #include <kolo/core/kernels/cpu/peak.h>
@@ -14,11 +15,10 @@ namespace kolo::bench {
 
 void peak_bench(const PeakBenchOptions& options) {
   const CorePeak peak = measure_peak(options.seconds);
-  const auto rounded = [](double value) { return std::round(value * 10) / 10; };
   if (options.json)
     fmt::print("{}\n", json_text(nlohmann::ordered_json{{"instruction_set", detail::instruction_set()},
-                                                        {"GFLOPs", rounded(peak.gflops)},
-                                                        {"triad_GBps", rounded(peak.GBps)}}));
+                                                        {"GFLOPs", rounded(peak.gflops, 1)},
+                                                        {"triad_GBps", rounded(peak.GBps, 1)}}));
   else
     fmt::print("one core ({}): {:.1f} GFLOP/s of f32 multiply-adds, {:.1f} GB/s by triad\n",
                detail::instruction_set(), peak.gflops, peak.GBps);

@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <optional>
 
@@ -85,8 +84,6 @@ void compare(Comparison& with, const Training& kolo, double kolo_ms, double seco
   with.row.peak_mib = peak_mib;
 }
 
-double rounded_to(double value, double digits = 1e3) { return std::round(value * digits) / digits; }
-
 void print(const Training& kolo, const Reductions& reductions, const std::optional<Training::GpuFigures>& gpu,
            const TrainBenchOptions& options) {
   const bool json = options.json;
@@ -107,25 +104,25 @@ void print(const Training& kolo, const Reductions& reductions, const std::option
                                 {"precision", kolo.precision()},
                                 {"feed", options.feeds ? "host" : "none"},
                                 {"fetch", options.fetches ? "each" : "never"},
-                                {"ms", rounded_to(median_ms)},
-                                {"min_ms", rounded_to(min_ms)},
-                                {"samples_per_s", rounded_to(rate, 10)},
+                                {"ms", rounded(median_ms)},
+                                {"min_ms", rounded(min_ms)},
+                                {"samples_per_s", rounded(rate, 1)},
                                 {"steps", times.size()},
                                 {"loss", kolo.last_loss()},
                                 {"peak_mib", peak_mib}};
     if (gpu) {
-      line["gpu_ms"] = rounded_to(gpu->gpu_ms);
-      line["host_ms"] = rounded_to(gpu->host_ms);
-      line["launches"] = rounded_to(gpu->launches, 10);
+      line["gpu_ms"] = rounded(gpu->gpu_ms);
+      line["host_ms"] = rounded(gpu->host_ms);
+      line["launches"] = rounded(gpu->launches, 1);
       line["kept_nodes"] = gpu->kept;
-      line["copies"] = rounded_to(gpu->copies, 10);
-      line["syncs"] = rounded_to(gpu->syncs, 10);
-      line["peak_gpu_mib"] = rounded_to(gpu->peak_mib, 10);
-      line["plan_gpu_mib"] = rounded_to(gpu->plan_mib, 10);
+      line["copies"] = rounded(gpu->copies, 1);
+      line["syncs"] = rounded(gpu->syncs, 1);
+      line["peak_gpu_mib"] = rounded(gpu->peak_mib, 1);
+      line["plan_gpu_mib"] = rounded(gpu->plan_mib, 1);
     }
     if (ranks > 1) {
-      line["reduce_ms"] = rounded_to(reductions.ms);
-      line["hidden_share"] = rounded_to(reductions.hidden_share);
+      line["reduce_ms"] = rounded(reductions.ms);
+      line["hidden_share"] = rounded(reductions.hidden_share);
       line["extra_exchanges"] = reductions.extra_exchanges;
     }
     fmt::print("{}\n", json_text(line));
@@ -147,13 +144,13 @@ void print(const Comparison& peer, double kolo_ms, bool json) {
   if (json) {
     const nlohmann::ordered_json line{{"model", peer.row.model},
                                       {"peer", peer.command},
-                                      {"ms", rounded_to(ms)},
-                                      {"min_ms", rounded_to(peer.row.min_ms)},
+                                      {"ms", rounded(ms)},
+                                      {"min_ms", rounded(peer.row.min_ms)},
                                       {"peak_mib", peer.row.peak_mib},
                                       {"rounds", peer.ratios.size()},
-                                      {"ratio", rounded_to(ratio)},
-                                      {"least_ratio", rounded_to(*low)},
-                                      {"largest_ratio", rounded_to(*high)}};
+                                      {"ratio", rounded(ratio)},
+                                      {"least_ratio", rounded(*low)},
+                                      {"largest_ratio", rounded(*high)}};
     fmt::print("{}\n", json_text(line));
   } else {
     fmt::print(
@@ -168,12 +165,10 @@ void print(const Comparison& peer, double kolo_ms, bool json) {
 void print(const Apart& apart, const Training& kolo, bool json) {
   const auto [low, high] = std::minmax_element(apart.ratios.begin(), apart.ratios.end());
   if (json) {
-    const nlohmann::ordered_json line{{"model", kolo.name()},
-                                      {"apart_ms", rounded_to(apart.ms)},
-                                      {"rounds", apart.ratios.size()},
-                                      {"ratio", rounded_to(median(apart.ratios))},
-                                      {"least_ratio", rounded_to(*low)},
-                                      {"largest_ratio", rounded_to(*high)}};
+    const nlohmann::ordered_json line{
+        {"model", kolo.name()},          {"apart_ms", rounded(apart.ms)},
+        {"rounds", apart.ratios.size()}, {"ratio", rounded(median(apart.ratios))},
+        {"least_ratio", rounded(*low)},  {"largest_ratio", rounded(*high)}};
     fmt::print("{}\n", json_text(line));
   } else {
     fmt::print(
