@@ -1,11 +1,13 @@
 #include <kolo/launcher/elastic_hosts.h>
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
+#include <sstream>
 #include <utility>
 
 #include <kolo/launcher/machines.h>
@@ -31,13 +33,8 @@ std::string value_of_mca(const Options& options, const std::string& name) {
 }
 
 std::vector<std::string> split_at_spaces(const std::string& text) {
-  std::vector<std::string> words;
-  for (size_t at = 0; (at = text.find_first_not_of(' ', at)) != std::string::npos;) {
-    const size_t end = std::min(text.find(' ', at), text.size());
-    words.push_back(text.substr(at, end - at));
-    at = end;
-  }
-  return words;
+  std::istringstream words(text);
+  return {std::istream_iterator<std::string>(words), {}};
 }
 
 Agent agent_of(const Options& options, const Surroundings& found) {
@@ -71,9 +68,7 @@ std::string names_of(const std::vector<Host>& hosts) {
 // `node3 is gone`, `node3, node4 are gone`.
 std::string sentence(const std::vector<std::string>& names, std::string_view singular,
                      std::string_view plural) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return fmt::format("{} {}", text, names.size() == 1 ? singular : plural);
+  return fmt::format("{} {}", fmt::join(names, ", "), names.size() == 1 ? singular : plural);
 }
 
 std::string ranks_text(int ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
@@ -194,9 +189,7 @@ std::vector<std::string> ElasticHosts::lost_hosts(const JobResult& result) {
   const bool has_looked = watch_.look_now(lost, kToLook);
   if (has_looked) pool_.see(watch_.list());
   for (const SeenHost& seen : has_looked ? watch_.list() : std::vector<SeenHost>{}) {
-    const auto& used = pool_.in_use();
-    const bool is_used = std::any_of(
-        used.begin(), used.end(), [&](const Host& host) { return is_same_host(host.name, seen.host.name); });
+    const bool is_used = contains_host(pool_.in_use(), seen.host.name);
     if (is_used && !seen.answers && !contains_host(lost, seen.host.name)) lost.push_back(seen.host.name);
   }
   std::vector<std::string> in_order;

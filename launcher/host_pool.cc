@@ -71,12 +71,8 @@ std::vector<Host> HostPool::best(Time now, int most_ranks) const {
   for (const Host& used : in_use_)
     if (const Entry* const entry = find(used.name); entry && is_usable(*entry, now))
       there.push_back(entry->host);
-  const auto is_taken = [&](const Host& host) {
-    return std::any_of(there.begin(), there.end(),
-                       [&](const Host& other) { return is_same_host(other.name, host.name); });
-  };
   for (const Entry& entry : entries_)
-    if (is_usable(entry, now) && !is_taken(entry.host)) there.push_back(entry.host);
+    if (is_usable(entry, now) && !contains_host(there, entry.host.name)) there.push_back(entry.host);
   // As many as at the start; what discovery adds leaves as many spares.
   const int count = static_cast<int>(there.size());
   const int wanted = std::max({1, first_hosts_ - rules_.spares, count - rules_.spares});
@@ -106,9 +102,7 @@ std::vector<Host> HostPool::growth(Time now) const {
   std::vector<Host> added;
   bool is_whole = false;
   for (const Host& host : larger) {
-    const bool is_used = std::any_of(in_use_.begin(), in_use_.end(),
-                                     [&](const Host& used) { return is_same_host(used.name, host.name); });
-    if (is_used) continue;
+    if (contains_host(in_use_, host.name)) continue;
     added.push_back(host);
     is_whole = is_whole || host.slots == find(host.name)->host.slots;
   }

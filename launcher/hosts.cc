@@ -185,6 +185,11 @@ bool is_same_host(std::string_view a, std::string_view b) {
   return a == b || a == b.substr(0, b.find('.')) || b == a.substr(0, a.find('.'));
 }
 
+bool contains_host(const std::vector<Host>& hosts, std::string_view name) {
+  return std::any_of(hosts.begin(), hosts.end(),
+                     [&](const Host& host) { return is_same_host(host.name, name); });
+}
+
 std::set<std::string> names_of_addresses(std::istream& lines, const std::set<std::string>& addresses) {
   std::set<std::string> names;
   for (std::string line; std::getline(lines, line);) {

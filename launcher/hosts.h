@@ -49,6 +49,8 @@ std::vector<int> ranks_per_host(const std::vector<Host>& hosts, int ranks);
 
 /// True if both name one host, each with or without its domain.
 bool is_same_host(std::string_view a, std::string_view b);
+/// Whether a host of the list is this one, in the same sense.
+bool contains_host(const std::vector<Host>& hosts, std::string_view name);
 
 /// True if `name` is this machine: localhost in any of its spellings, a loopback address, `hostname` with or
 /// without domain, or a name that /etc/hosts gives to an address of this machine. No name server is asked.

@@ -18,10 +18,8 @@ bool is_whole_job(const Options& options) {
 
 bool has_all_hosts(const Options& options) {
   const auto& allotted = options.allotment->hosts;
-  return std::all_of(options.hosts.begin(), options.hosts.end(), [&](const Host& host) {
-    return std::any_of(allotted.begin(), allotted.end(),
-                       [&](const Host& other) { return is_same_host(host.name, other.name); });
-  });
+  return std::all_of(options.hosts.begin(), options.hosts.end(),
+                     [&](const Host& host) { return contains_host(allotted, host.name); });
 }
 
 // Why srun cannot start this job; "" if it can.

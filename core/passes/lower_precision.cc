@@ -10,6 +10,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/kernels/cpu/conv/winograd.h>
 #include <kolo/core/kernels/cpu/gemm/thin_gemm.h>
 #include <kolo/core/kernels/cpu/onednn/native_bf16.h>
 #include <kolo/core/kernels/own_kernels.h>
@@ -82,11 +83,14 @@ class SharedFactors {
 bool is_for_winograd(const StepGraph& graph, const StepNode& node) {
   const Shape &images = graph.shape(node.inputs[0]), &weights = graph.shape(node.inputs[1]);
   const auto strides = node.attrs.at("strides").get<std::vector<std::int64_t>>();
-  constexpr std::int64_t kBlock = 16;
-  const std::int64_t window = weights.dim(2);
-  return (window == 3 || window == 5) && weights.dim(3) == window && strides[0] == 1 && strides[1] == 1 &&
-         node.attrs.at("groups").get<std::int64_t>() == 1 && images.dim(1) % kBlock == 0 &&
-         weights.dim(0) % kBlock == 0;
+  const detail::WinogradConvolution convolution{.window = weights.dim(2),
+                                                .images = images.dim(0),
+                                                .channels = images.dim(1),
+                                                .outs = weights.dim(0),
+                                                .rows = {},
+                                                .cols = {}};
+  return convolution.fits() && weights.dim(3) == convolution.window && strides[0] == 1 && strides[1] == 1 &&
+         node.attrs.at("groups").get<std::int64_t>() == 1;
 }
 
 // Whether the step's convolutions stay in f32, all or none, since images have another order in bf16: where
