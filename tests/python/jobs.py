@@ -8,8 +8,10 @@ DEADLINE = 60 * int(os.environ.get("TEST_SLOWDOWN", "1"))
 
 
 def environment(**variables):
-    """This process's, without its own place in a job."""
-    return {**{name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMIX_"))}, **variables}
+    """This process's, without its own place in a job, and with lines written whole: unbuffered, Python writes a line's
+    end by itself, and mpirun may put another rank's line before it."""
+    left_out = ("OMPI_", "PMIX_", "PYTHONUNBUFFERED")
+    return {**{name: value for name, value in os.environ.items() if not name.startswith(left_out)}, **variables}
 
 
 def finished(job):
