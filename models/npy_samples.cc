@@ -73,12 +73,13 @@ Tensor of_known_type(const std::filesystem::path& path) {
   return x;
 }
 
-NpySamples in_known_order(Tensor x, const std::filesystem::path& path) {
+NpySamples in_known_order(Tensor x) {
   NpySamples found{.x = std::move(x)};
   const Shape& shape = found.x.shape();
   if (shape.rank() == 3) found.x = found.x.reshaped({shape.dim(0), 1, shape.dim(1), shape.dim(2)});
   if (!is_channels_last(found.x.shape())) return found;
-  found.note = fmt::format("{} {} is taken as channels last", path.filename().string(), found.x.shape());
+  found.note =
+      fmt::format("[N,{},{},{}] is taken as channels last", shape.dim(1), shape.dim(2), shape.dim(3));
   found.x =
       found.x.dtype() == DType::u8 ? channels_first<std::uint8_t>(found.x) : channels_first<float>(found.x);
   return found;
@@ -97,7 +98,7 @@ NpySamples read_npy_samples(const std::filesystem::path& path) {
   if (x.shape().rank() < 2)
     throw InvalidArgumentError("{}: samples {} {}; they must be [N,...]", path.string(), x.dtype(),
                                x.shape());
-  return in_known_order(std::move(x), path);
+  return in_known_order(std::move(x));
 }
 
 Tensor read_npy_samples(const std::filesystem::path& path, const Shape& sample) {
@@ -109,7 +110,7 @@ Tensor read_npy_samples(const std::filesystem::path& path, const Shape& sample) 
     if (given == sample ||
         (sample.rank() == 3 && given == Shape({sample.dim(1), sample.dim(2), sample.dim(0)})))
       x = x.reshaped(batch_of(1, given));
-  x = in_known_order(std::move(x), path).x;
+  x = in_known_order(std::move(x)).x;
   if (x.shape().rank() < 1 || x.shape() != batch_of(x.shape().dim(0), sample))
     throw InvalidArgumentError("{}: samples {}; the model takes {}", path.string(), given,
                                batch_of(-1, sample));

@@ -15,6 +15,11 @@ namespace {
 namespace fs = std::filesystem;
 using Part = std::shared_ptr<const SampleSet>;
 
+// MNIST's and Fashion-MNIST's images, by the name that both give them.
+bool is_idx_name(const fs::path& path) {
+  return path.filename().string().find("idx3-ubyte") != std::string::npos;
+}
+
 // One set after the other.
 class JoinedSamples final : public SampleSet {
  public:
@@ -47,11 +52,12 @@ class Collector {
     else if (!detail::is_file(path)) throw NotFoundError("{}: there is no such file or folder", given);
     else if (is_image_name(path)) take_picture(path);
     else if (is_table_name(path)) take_table(path);
-    else if (path.extension() == ".npy") take_array(path);
+    else if (path.extension() == ".npy") take_array(path, read_npy_samples(path, sample_));
+    else if (is_idx_name(path)) take_array(path, idx_samples(path));
     else
       throw InvalidArgumentError(
           "{}: nothing that can be predicted; it must be a picture ({}), a table (.csv), an "
-          "array (.npy) or a folder of pictures",
+          "array (.npy), images in MNIST's format (…idx3-ubyte) or a folder of pictures",
           given, image_endings());
   }
 
@@ -95,8 +101,16 @@ class Collector {
     take_tensor(path, rows.x);
   }
 
-  void take_array(const fs::path& path) {
-    const Tensor x = read_npy_samples(path, sample_);
+  Tensor idx_samples(const fs::path& path) const {
+    const Tensor images = read_idx(path, 3);
+    const Shape& read = images.shape();
+    if (sample_ != Shape({1, read.dim(1), read.dim(2)}))
+      throw InvalidArgumentError("{}: images of {}×{}; the model takes {}", path.string(), read.dim(1),
+                                 read.dim(2), sample_);
+    return images.reshaped({read.dim(0), 1, read.dim(1), read.dim(2)});
+  }
+
+  void take_array(const fs::path& path, const Tensor& x) {
     for (std::int64_t i = 0; i < x.shape().dim(0); ++i)
       found_.names.push_back(fmt::format("{}[{}]", path.string(), i));
     take_tensor(path, x);

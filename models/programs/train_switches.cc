@@ -152,10 +152,10 @@ po::options_description described_options() {
       "evaluate", po::bool_switch(),
       "no training: restore the model from --checkpoint-dir and evaluate the test samples")(
       "predict", po::value<std::vector<std::string>>()->multitoken()->zero_tokens()->value_name("PATH..."),
-      "no training: name, class and its share for each picture, folder of pictures, row of a .csv table or "
-      "sample of a .npy array, in their order; - reads names from standard input (under kolorun: --stdin). "
-      "With --skip-damaged "
-      "pictures that cannot be decoded are left out and counted")(
+      "no training: name, class and its share for each picture, folder of pictures, row of a .csv table, "
+      "sample of a .npy array or image of an …idx3-ubyte file, in their order; - reads names from standard "
+      "input (under kolorun: --stdin). With --skip-damaged pictures that cannot be decoded are left out and "
+      "counted")(
       "top", text()->value_name("K"),
       "of --predict: the K classes with the largest shares, or the K likeliest labels (default: 1 class, all "
       "labels)")("output", text()->value_name("FILE"),

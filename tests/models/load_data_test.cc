@@ -104,7 +104,7 @@ TEST_F(Data, AreTransposedWhereTheirChannelsStandLast) {
   write("y_train.npy", npy("|u1", "(2,)", std::string("\0\1", 2)));
   const auto samples = load_data(request(), Split::train);
   EXPECT_EQ(samples->kind().shape, (Shape{3, 2, 2}));
-  EXPECT_THAT(description(*samples), HasSubstr("x_train.npy [2,2,2,3] is taken as channels last"));
+  EXPECT_THAT(description(*samples), HasSubstr("[N,2,2,3] is taken as channels last"));
   Batch batch;
   EvaluationBatches(samples, {.batch_size = 1}).next(batch);
   std::vector<float> pixels;

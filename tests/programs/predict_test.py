@@ -2,6 +2,7 @@
 """kolo-train --predict and --prompt: what a trained folder says of new files."""
 import base64
 import csv
+import gzip
 import json
 import random
 import re
@@ -200,7 +201,16 @@ class Numbers(Predict):
             rows = self.rows(self.ask("--predict", path, "--json"))
             self.assertEqual([row["name"] for row in rows], [f"{path}[{i}]" for i in range(3)])
             found.append([(row["class"], row["share"]) for row in rows])
-        self.assertEqual(found, found[:1] * 4)
+        for name, pack in (("few-images-idx3-ubyte", bytes), ("few-images-idx3-ubyte.gz", gzip.compress)):
+            path = self.folder / name
+            path.write_bytes(pack(struct.pack(">4I", 0x803, 3, 28, 28) + pixels))
+            rows = self.rows(self.ask("--predict", path, "--json"))
+            self.assertEqual([row["name"] for row in rows], [f"{path}[{i}]" for i in range(3)])
+            found.append([(row["class"], row["share"]) for row in rows])
+        self.assertEqual(found, found[:1] * 6)
+        path = self.folder / "wide-idx3-ubyte"
+        path.write_bytes(struct.pack(">4I", 0x803, 2, 14, 28) + pixels[:784])
+        self.assert_one_line(self.ask("--predict", path), 1, "wide-idx3-ubyte", "14×28", "[1,28,28]")
         one = self.folder / "one.npy"
         one.write_bytes(npy("|u1", "(28, 28)", pixels[:784]))
         self.assertEqual([(row["class"], row["share"]) for row in self.rows(self.ask("--predict", one, "--json"))], found[0][:1])
