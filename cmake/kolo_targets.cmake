@@ -14,7 +14,7 @@ ${includes}
 ")
 endfunction()
 
-# In a unity build (the preset `unity`) one compilation reads eight sources of a target, unless a source has options of
+# In a unity build (the preset `unity`) one compilation reads 24 sources of a target, unless a source has options of
 # its own. Highway's foreach_target.h reads a source again for each instruction set, so such a source stays alone.
 function(kolo_keep_out_of_unity)
   foreach(source IN LISTS ARGN)

@@ -13,7 +13,6 @@ namespace {
 namespace po = boost::program_options;
 using std::chrono::seconds;
 
-constexpr int kMostNumber = 1 << 20;
 constexpr const char* kOthers[] = {"min-ranks", "max-ranks", "discover",   "discover-every", "slots-per-host",
                                    "spares",    "cooldown",  "grow-after", "wait-for-hosts"};
 constexpr const char* kScriptOfMpiOperator = "/etc/mpi/discover_hosts.sh";

@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kToConnect{1000};
 constexpr std::chrono::milliseconds kToRun{5000};
-constexpr int kBetweenLooks_ms = 20;  // at commands that run
+constexpr int kCommandLooks_ms = 20;  // between looks at commands that run
 
 int ms_until(Clock::time_point deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
@@ -164,7 +164,7 @@ void HostProbe::run_commands(const std::vector<Host>& hosts, const Told& told) {
       told(*host, shell_code(status) == 0);
     }
     std::erase_if(running, [](const auto& entry) { return entry.second.pid < 0; });
-    if (!running.empty()) poll(nullptr, 0, kBetweenLooks_ms);
+    if (!running.empty()) poll(nullptr, 0, kCommandLooks_ms);
   }
 }
 

@@ -9,6 +9,8 @@
 
 namespace kolo::launcher {
 
+constexpr int kMostNumber = 1 << 20;  // of ranks, restarts, steps: the most that an option takes
+
 /// Each throws InvalidArgumentError `<option> "<text>" is not valid; allowed: …`.
 std::int64_t whole_number(const char* option, const std::string& text, std::int64_t min, std::int64_t max);
 /// At most a day.

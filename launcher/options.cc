@@ -19,8 +19,6 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr int kMostNumber = 1 << 20;
-
 po::options_description make_description() {
   po::options_description all("Options", 110, 60);
   const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };

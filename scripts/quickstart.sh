@@ -22,7 +22,7 @@ stage "1/4 packages"
 scripts/install_deps.sh
 
 stage "2/4 build"
-cmake --preset unity   # eight sources a compilation
+cmake --preset unity   # 24 sources a compilation
 cmake --build --preset release -j "$(nproc)" --target kolo-train kolorun kolo-inspect
 
 stage "3/4 digits"

@@ -62,7 +62,7 @@ std::vector<bool> which_are_values(const std::vector<Fetch>& fetches) {
   return values;
 }
 
-StepNames names_of(const StepRequest& request) {
+StepNames step_names_of(const StepRequest& request) {
   StepNames names;
   for (const Fetch& fetch : request.fetches) {
     if (fetch.output) names.fetches.push_back(fetch.output.name());
@@ -327,7 +327,7 @@ std::vector<Tensor> ClusterSession::run_step(RunStepRequest request, const std::
 std::vector<Tensor> ClusterSession::run(const StepRequest& request, const RunOptions& options,
                                         RunMetadata* metadata) {
   RunStepRequest step;
-  step.names = names_of(request);
+  step.names = step_names_of(request);
   for (const auto& [target, value] : request.feeds) step.feeds.push_back(value);
   return run_step(std::move(step), which_are_values(request.fetches), options, metadata);
 }
@@ -337,7 +337,7 @@ std::shared_ptr<RemoteSession::Bound> ClusterSession::bind(const StepRequest& re
   const Use use(*this);
   const Deadline deadline = use.deadline();
   send_growth(deadline);
-  StepNames names = names_of(request);
+  StepNames names = step_names_of(request);
   names.feeds.clear();
   for (const Output& feed : feeds) names.feeds.push_back(feed.name());
   def::MakeCallableRequestDef message;
