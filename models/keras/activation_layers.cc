@@ -95,9 +95,10 @@ const RegisterLayer activation_layers[] = {
     {"ReLU",
      [](const Json& c) -> Layer {
        auto options = detail::with_common(c, ReLUOptions{});
-       options.max_value = detail::value_from(c, "max_value", -1.0);
-       options.negative_slope = detail::value_from(c, "negative_slope", 0.0);
-       options.threshold = detail::value_from(c, "threshold", 0.0);
+       const detail::ReadField read{c};
+       read("max_value", options.max_value);
+       read("negative_slope", options.negative_slope);
+       read("threshold", options.threshold);
        return ReLU(options);
      }},
     {"LeakyReLU",
@@ -108,7 +109,7 @@ const RegisterLayer activation_layers[] = {
      [](const Json& c) -> Layer {
        return ELU(detail::value_from(c, "alpha", 1.0), detail::with_common(c, LayerOptions{}));
      }},
-    {"PReLU", [](const Json& c) -> Layer { return PReLU(detail::with_common(c, LayerOptions{})); }},
+    {"PReLU", detail::layer_from<PReLU>},
     {"GaussianNoise",
      [](const Json& c) -> Layer {
        return GaussianNoise(c.at("stddev"), detail::with_common(c, LayerOptions{}));

@@ -61,70 +61,77 @@ LayerFromConfig find_layer_class(const std::string& class_name) {
   return found == nullptr ? nullptr : *found;
 }
 
-Json to_config(const Initializer& initializer) {
-  Json config = Json::object();
-  const auto [first, second] = numbers_of(initializer.class_name);
-  if (first != nullptr) config[first] = initializer.first;
-  if (second != nullptr) config[second] = initializer.second;
-  if (initializer.class_name == "VarianceScaling") {
-    config["mode"] = initializer.mode;
-    config["distribution"] = initializer.distribution;
-  }
-  return {{"class_name", initializer.class_name}, {"config", config}};
-}
-
-Json to_config(const Regularizer& regularizer) {
-  if (!regularizer) return nullptr;
-  return {{"class_name", "L1L2"}, {"config", {{"l1", regularizer.l1}, {"l2", regularizer.l2}}}};
-}
-
-Json to_config(const Constraint& constraint) {
-  if (constraint.kind.empty()) return nullptr;
-  if (constraint.kind == "non_neg") return {{"class_name", "NonNeg"}, {"config", Json::object()}};
-  if (constraint.kind == "unit_norm") return {{"class_name", "UnitNorm"}, {"config", Json::object()}};
-  return {{"class_name", "MaxNorm"}, {"config", {{"max_value", constraint.max_value}}}};
-}
-
-Json to_config(const Pair& pair) { return Json::array({pair.rows, pair.cols}); }
-
 Json to_config(const Shape& shape) {
   Json dims = Json::array();
   for (const std::int64_t dim : shape.dims()) dims.push_back(dim < 0 ? Json(nullptr) : Json(dim));
   return dims;
 }
 
-Initializer initializer_from(const Json& config, const char* key, const char* otherwise) {
-  const auto found = config.find(key);
-  if (found == config.end() || found->is_null()) return {otherwise};
-  if (found->is_string()) return of_class(found->get<std::string>(), Json::object());
-  return of_class(found->at("class_name").get<std::string>(), inner_config(*found));
+}  // namespace kolo::keras::detail
+
+namespace kolo::keras {
+
+using detail::Json;
+
+void to_json(Json& json, const Initializer& initializer) {
+  Json config = Json::object();
+  const auto [first, second] = detail::numbers_of(initializer.class_name);
+  if (first != nullptr) config[first] = initializer.first;
+  if (second != nullptr) config[second] = initializer.second;
+  if (initializer.class_name == "VarianceScaling") {
+    config["mode"] = initializer.mode;
+    config["distribution"] = initializer.distribution;
+  }
+  json = {{"class_name", initializer.class_name}, {"config", config}};
 }
 
-Regularizer regularizer_from(const Json& config, const char* key) {
-  const auto found = config.find(key);
-  if (found == config.end() || found->is_null()) return {};
-  if (found->is_string()) return {found->get<std::string>()};
-  const std::string name = found->at("class_name").get<std::string>();
+void to_json(Json& json, const Regularizer& regularizer) {
+  json = nullptr;
+  if (regularizer)
+    json = {{"class_name", "L1L2"}, {"config", {{"l1", regularizer.l1}, {"l2", regularizer.l2}}}};
+}
+
+void to_json(Json& json, const Constraint& constraint) {
+  json = nullptr;
+  if (constraint.kind.empty()) return;
+  if (constraint.kind == "non_neg") json = {{"class_name", "NonNeg"}, {"config", Json::object()}};
+  else if (constraint.kind == "unit_norm") json = {{"class_name", "UnitNorm"}, {"config", Json::object()}};
+  else json = {{"class_name", "MaxNorm"}, {"config", {{"max_value", constraint.max_value}}}};
+}
+
+void to_json(Json& json, const Pair& pair) { json = Json::array({pair.rows, pair.cols}); }
+
+void from_json(const Json& json, Initializer& initializer) {
+  initializer = json.is_string() ? detail::of_class(json, Json::object())
+                                 : detail::of_class(json.at("class_name"), detail::inner_config(json));
+}
+
+void from_json(const Json& json, Regularizer& regularizer) {
+  if (json.is_string()) {
+    regularizer = {json.get<std::string>()};
+    return;
+  }
+  const std::string name = json.at("class_name");
   if (name != "L1L2" && name != "L1" && name != "L2")
     throw InvalidArgumentError("Unknown regularizer: {}", name);
-  const Json& numbers = inner_config(*found);
-  return l1_l2(value_from(numbers, "l1", 0.0), value_from(numbers, "l2", 0.0));
+  const Json& numbers = detail::inner_config(json);
+  regularizer = l1_l2(detail::value_from(numbers, "l1", 0.0), detail::value_from(numbers, "l2", 0.0));
 }
 
-Constraint constraint_from(const Json& config, const char* key) {
-  const auto found = config.find(key);
-  if (found == config.end() || found->is_null()) return {};
-  if (found->is_string()) return {found->get<std::string>()};
-  const std::string name = found->at("class_name").get<std::string>();
-  if (name == "MaxNorm") return max_norm(value_from(inner_config(*found), "max_value", 2.0));
-  return {snake_case(name)};
+void from_json(const Json& json, Constraint& constraint) {
+  if (json.is_string()) {
+    constraint = {json.get<std::string>()};
+    return;
+  }
+  const std::string name = json.at("class_name");
+  if (name == "MaxNorm")
+    constraint = max_norm(detail::value_from(detail::inner_config(json), "max_value", 2.0));
+  else constraint = {detail::snake_case(name)};
 }
 
-Pair pair_from(const Json& config, const char* key, Pair otherwise) {
-  const auto found = config.find(key);
-  if (found == config.end() || found->is_null()) return otherwise;
-  if (found->is_number()) return {found->get<std::int64_t>()};
-  return {found->at(0).get<std::int64_t>(), found->at(1).get<std::int64_t>()};
+void from_json(const Json& json, Pair& pair) {
+  if (json.is_number()) pair = json.get<std::int64_t>();
+  else pair = {json.at(0).get<std::int64_t>(), json.at(1).get<std::int64_t>()};
 }
 
-}  // namespace kolo::keras::detail
+}  // namespace kolo::keras

@@ -15,7 +15,6 @@ using detail::common_of;
 using detail::Json;
 using detail::LayerImpl;
 using detail::RegisterLayer;
-using detail::to_config;
 
 double window(const Pair& kernel) { return static_cast<double>(kernel.rows * kernel.cols); }
 
@@ -36,8 +35,8 @@ class ConvolutionImpl : public LayerImpl {
 
  protected:
   void write(Json& config, const char* kernel) const {
-    config["kernel_size"] = to_config(kernel_size_);
-    config["strides"] = to_config(options_.strides);
+    config["kernel_size"] = kernel_size_;
+    config["strides"] = options_.strides;
     config["padding"] = options_.padding;
     config["data_format"] = detail::data_format(*this);
     detail::write_kernel_options(config, options_, kernel);
@@ -153,26 +152,29 @@ class DepthwiseConv2DImpl final : public ConvolutionImpl<DepthwiseConv2DOptions>
 
 template <typename Options>
 Options options_from(const Json& config, const char* kernel = "kernel") {
-  auto options = detail::kernel_options_from(config, detail::with_common(config, Options{}), kernel);
-  options.strides = detail::pair_from(config, "strides", 1);
-  options.padding = detail::value_from<std::string>(config, "padding", "valid");
+  auto options = detail::with_common(config, Options{});
+  const detail::ReadField read{config};
+  read("strides", options.strides);
+  read("padding", options.padding);
+  detail::visit_kernel_fields(options, kernel, read);
   return options;
 }
 
 const RegisterLayer convolution_layers[] = {
     {"Conv2D",
      [](const Json& c) -> Layer {
-       return Conv2D(c.at("filters"), detail::pair_from(c, "kernel_size", 1), options_from<Conv2DOptions>(c));
+       return Conv2D(c.at("filters"), detail::value_from<Pair>(c, "kernel_size", 1),
+                     options_from<Conv2DOptions>(c));
      }},
     {"Conv2DTranspose",
      [](const Json& c) -> Layer {
-       return Conv2DTranspose(c.at("filters"), detail::pair_from(c, "kernel_size", 1),
+       return Conv2DTranspose(c.at("filters"), detail::value_from<Pair>(c, "kernel_size", 1),
                               options_from<Conv2DOptions>(c));
      }},
     {"DepthwiseConv2D", [](const Json& c) -> Layer {
        auto options = options_from<DepthwiseConv2DOptions>(c, "depthwise");
-       options.depth_multiplier = detail::value_from<std::int64_t>(c, "depth_multiplier", 1);
-       return DepthwiseConv2D(detail::pair_from(c, "kernel_size", 1), options);
+       detail::ReadField{c}("depth_multiplier", options.depth_multiplier);
+       return DepthwiseConv2D(detail::value_from<Pair>(c, "kernel_size", 1), options);
      }}};
 
 }  // namespace

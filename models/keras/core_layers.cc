@@ -22,7 +22,6 @@ using detail::common_of;
 using detail::Json;
 using detail::LayerImpl;
 using detail::RegisterLayer;
-using detail::to_config;
 
 class DenseImpl final : public LayerImpl {
  public:
@@ -145,6 +144,14 @@ class RepeatVectorImpl final : public LayerImpl {
   std::int64_t n_;
 };
 
+template <typename Options, typename Visit>
+void visit_fields(Options& options, const Visit& visit) {
+  visit("embeddings_initializer", options.embeddings_initializer);
+  visit("embeddings_regularizer", options.embeddings_regularizer);
+  visit("activity_regularizer", options.activity_regularizer);
+  visit("embeddings_constraint", options.embeddings_constraint);
+}
+
 class EmbeddingImpl final : public LayerImpl {
  public:
   EmbeddingImpl(std::int64_t input_dim, std::int64_t output_dim, EmbeddingOptions options)
@@ -156,12 +163,9 @@ class EmbeddingImpl final : public LayerImpl {
     detail::require_positive("Embedding", "output_dim", output_dim);
   }
   Json config() const override {
-    return {{"input_dim", input_dim_},
-            {"output_dim", output_dim_},
-            {"embeddings_initializer", to_config(options_.embeddings_initializer)},
-            {"embeddings_regularizer", to_config(options_.embeddings_regularizer)},
-            {"activity_regularizer", to_config(options_.activity_regularizer)},
-            {"embeddings_constraint", to_config(options_.embeddings_constraint)}};
+    Json config = {{"input_dim", input_dim_}, {"output_dim", output_dim_}};
+    visit_fields(options_, detail::WriteField{config});
+    return config;
   }
   Regularizer activity_regularizer() const override { return options_.activity_regularizer; }
   DType input_dtype() const override { return DType::i32; }
@@ -220,9 +224,11 @@ class LambdaImpl final : public LayerImpl {
 const RegisterLayer core_layers[] = {
     {"Dense",
      [](const Json& c) -> Layer {
-       return Dense(c.at("units"), detail::kernel_options_from(c, detail::with_common(c, DenseOptions{})));
+       auto options = detail::with_common(c, DenseOptions{});
+       detail::visit_kernel_fields(options, "kernel", detail::ReadField{c});
+       return Dense(c.at("units"), options);
      }},
-    {"Flatten", [](const Json& c) -> Layer { return Flatten(detail::with_common(c, LayerOptions{})); }},
+    {"Flatten", detail::layer_from<Flatten>},
     {"Reshape",
      [](const Json& c) -> Layer {
        return Reshape(Shape(c.at("target_shape").get<std::vector<std::int64_t>>()),
@@ -234,10 +240,7 @@ const RegisterLayer core_layers[] = {
      [](const Json& c) -> Layer { return RepeatVector(c.at("n"), detail::with_common(c, LayerOptions{})); }},
     {"Embedding", [](const Json& c) -> Layer {
        auto options = detail::with_common(c, EmbeddingOptions{});
-       options.embeddings_initializer = detail::initializer_from(c, "embeddings_initializer", "uniform");
-       options.embeddings_regularizer = detail::regularizer_from(c, "embeddings_regularizer");
-       options.activity_regularizer = detail::regularizer_from(c, "activity_regularizer");
-       options.embeddings_constraint = detail::constraint_from(c, "embeddings_constraint");
+       visit_fields(options, detail::ReadField{c});
        return Embedding(c.at("input_dim"), c.at("output_dim"), options);
      }}};
 

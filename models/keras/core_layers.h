@@ -12,14 +12,6 @@
 
 namespace kolo::keras {
 
-/// What layers without arguments of their own take.
-struct LayerOptions {
-  std::string name = {};
-  bool trainable = true;
-  Shape input_shape = Shape::unknown_rank();  // of a first layer, without the batch
-  std::string dtype = {};                     // of its input: "float32"
-};
-
 /// As Keras' Dense takes them, in this order.
 struct DenseOptions {
   std::string activation = {};

@@ -21,6 +21,14 @@ struct Pair {
   std::int64_t cols;
 };
 
+/// What layers without arguments of their own take.
+struct LayerOptions {
+  std::string name = {};
+  bool trainable = true;
+  Shape input_shape = Shape::unknown_rank();  // of a first layer, without the batch
+  std::string dtype = {};                     // of its input: "float32"
+};
+
 /// A tensor of a model that is being put together: result `index` of one call of a layer. A value, of its
 /// workspace.
 class KerasTensor {

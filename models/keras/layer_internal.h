@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -13,6 +14,20 @@
 #include <kolo/core/ops/variables.h>
 #include <kolo/models/keras/layer.h>
 #include <kolo/models/keras/names_internal.h>
+
+namespace kolo::keras {
+
+// As Keras' files have them. Names alone are read, too.
+void to_json(nlohmann::ordered_json& json, const Initializer& initializer);
+void to_json(nlohmann::ordered_json& json, const Regularizer& regularizer);
+void to_json(nlohmann::ordered_json& json, const Constraint& constraint);
+void to_json(nlohmann::ordered_json& json, const Pair& pair);
+void from_json(const nlohmann::ordered_json& json, Initializer& initializer);
+void from_json(const nlohmann::ordered_json& json, Regularizer& regularizer);
+void from_json(const nlohmann::ordered_json& json, Constraint& constraint);
+void from_json(const nlohmann::ordered_json& json, Pair& pair);
+
+}  // namespace kolo::keras
 
 namespace kolo::keras::detail {
 
@@ -179,8 +194,6 @@ void check_activation(const std::string& name);
 /// "linear" for "".
 std::string activation_name(const std::string& name);
 
-// Reading and writing configs.
-
 /// A layer of a config; custom ones are the caller's.
 using LayerFromConfig = Layer (*)(const Json& config);
 struct RegisterLayer {
@@ -189,21 +202,32 @@ struct RegisterLayer {
 /// nullptr if there is none.
 LayerFromConfig find_layer_class(const std::string& class_name);
 
-Json to_config(const Initializer& initializer);
-Json to_config(const Regularizer& regularizer);
-Json to_config(const Constraint& constraint);
-Json to_config(const Pair& pair);
 Json to_config(const Shape& shape);
-Initializer initializer_from(const Json& config, const char* key, const char* otherwise);
-Regularizer regularizer_from(const Json& config, const char* key);
-Constraint constraint_from(const Json& config, const char* key);
-Pair pair_from(const Json& config, const char* key, Pair otherwise);
 /// The value behind `key`; `otherwise` where there is none, or null.
 template <typename T>
 T value_from(const Json& config, const char* key, T otherwise) {
   const auto found = config.find(key);
-  return found == config.end() || found->is_null() ? otherwise : found->template get<T>();
+  if (found != config.end() && !found->is_null()) found->get_to(otherwise);
+  return otherwise;
 }
+
+/// An options struct names its fields once, for a visitor of keys and members: one that writes a config, or
+/// one that reads it. What a config does not have, or has as null, keeps its value.
+struct WriteField {
+  Json& config;
+  template <typename T>
+  void operator()(const std::string& key, const T& field) const {
+    config[key] = field;
+  }
+};
+struct ReadField {
+  const Json& config;
+  template <typename T>
+  void operator()(const std::string& key, T& field) const {
+    field = value_from(config, key.c_str(), std::move(field));
+  }
+};
+
 /// name, trainable, input_shape and dtype of `config`.
 template <typename Options>
 Options with_common(const Json& config, Options options) {

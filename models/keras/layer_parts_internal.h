@@ -28,33 +28,30 @@ std::string data_format(const LayerImpl& layer);
 Output channels_first(const CallContext& c, const LayerImpl& layer, Output images);
 Output as_data_format(const CallContext& c, const LayerImpl& layer, Output images);
 
-template <typename Options>
-void write_kernel_options(Json& config, const Options& options, const char* kernel = "kernel") {
-  const std::string name = kernel;
-  config["activation"] = activation_name(options.activation);
-  config["use_bias"] = options.use_bias;
-  config[name + "_initializer"] = to_config(options.kernel_initializer);
-  config["bias_initializer"] = to_config(options.bias_initializer);
-  config[name + "_regularizer"] = to_config(options.kernel_regularizer);
-  config["bias_regularizer"] = to_config(options.bias_regularizer);
-  config["activity_regularizer"] = to_config(options.activity_regularizer);
-  config[name + "_constraint"] = to_config(options.kernel_constraint);
-  config["bias_constraint"] = to_config(options.bias_constraint);
+/// What Dense and the convolutions have in common; `kernel` is "kernel", or "depthwise".
+template <typename Options, typename Visit>
+void visit_kernel_fields(Options& options, const std::string& kernel, const Visit& visit) {
+  visit("activation", options.activation);
+  visit("use_bias", options.use_bias);
+  visit(kernel + "_initializer", options.kernel_initializer);
+  visit("bias_initializer", options.bias_initializer);
+  visit(kernel + "_regularizer", options.kernel_regularizer);
+  visit("bias_regularizer", options.bias_regularizer);
+  visit("activity_regularizer", options.activity_regularizer);
+  visit(kernel + "_constraint", options.kernel_constraint);
+  visit("bias_constraint", options.bias_constraint);
 }
 
 template <typename Options>
-Options kernel_options_from(const Json& config, Options options, const char* kernel = "kernel") {
-  const std::string name = kernel;
-  options.activation = value_from<std::string>(config, "activation", "");
-  options.use_bias = value_from(config, "use_bias", true);
-  options.kernel_initializer = initializer_from(config, (name + "_initializer").c_str(), "glorot_uniform");
-  options.bias_initializer = initializer_from(config, "bias_initializer", "zeros");
-  options.kernel_regularizer = regularizer_from(config, (name + "_regularizer").c_str());
-  options.bias_regularizer = regularizer_from(config, "bias_regularizer");
-  options.activity_regularizer = regularizer_from(config, "activity_regularizer");
-  options.kernel_constraint = constraint_from(config, (name + "_constraint").c_str());
-  options.bias_constraint = constraint_from(config, "bias_constraint");
-  return options;
+void write_kernel_options(Json& config, const Options& options, const char* kernel = "kernel") {
+  visit_kernel_fields(options, kernel, WriteField{config});
+  config["activation"] = activation_name(options.activation);
+}
+
+/// A layer of class Kind that has no arguments of its own.
+template <typename Kind>
+Layer layer_from(const Json& config) {
+  return Kind(with_common(config, LayerOptions{}));
 }
 
 }  // namespace kolo::keras::detail

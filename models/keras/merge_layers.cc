@@ -132,18 +132,18 @@ Output dotted(const Scope& s, const Outputs& inputs, const Pair& axes, bool norm
 }
 
 const RegisterLayer merge_layers[] = {
-    {"Add", [](const Json& c) -> Layer { return Add(detail::with_common(c, LayerOptions{})); }},
-    {"Subtract", [](const Json& c) -> Layer { return Subtract(detail::with_common(c, LayerOptions{})); }},
-    {"Multiply", [](const Json& c) -> Layer { return Multiply(detail::with_common(c, LayerOptions{})); }},
-    {"Average", [](const Json& c) -> Layer { return Average(detail::with_common(c, LayerOptions{})); }},
-    {"Maximum", [](const Json& c) -> Layer { return Maximum(detail::with_common(c, LayerOptions{})); }},
-    {"Minimum", [](const Json& c) -> Layer { return Minimum(detail::with_common(c, LayerOptions{})); }},
+    {"Add", detail::layer_from<Add>},
+    {"Subtract", detail::layer_from<Subtract>},
+    {"Multiply", detail::layer_from<Multiply>},
+    {"Average", detail::layer_from<Average>},
+    {"Maximum", detail::layer_from<Maximum>},
+    {"Minimum", detail::layer_from<Minimum>},
     {"Concatenate",
      [](const Json& c) -> Layer {
        return Concatenate(detail::value_from(c, "axis", -1), detail::with_common(c, LayerOptions{}));
      }},
     {"Dot", [](const Json& c) -> Layer {
-       return Dot(detail::pair_from(c, "axes", -1), detail::value_from(c, "normalize", false),
+       return Dot(detail::value_from<Pair>(c, "axes", -1), detail::value_from(c, "normalize", false),
                   detail::with_common(c, LayerOptions{}));
      }}};
 
@@ -173,7 +173,7 @@ Dot::Dot(std::initializer_list<std::int64_t> axes, bool normalize, const LayerOp
 
 Dot::Dot(Pair axes, bool normalize, const LayerOptions& options)
     : Layer(std::make_shared<MergeImpl>(
-          "Dot", options, Json{{"axes", detail::to_config(axes)}, {"normalize", normalize}},
+          "Dot", options, Json{{"axes", axes}, {"normalize", normalize}},
           [axes, normalize](const Scope& s, const Outputs& inputs) {
             return dotted(s, inputs, axes, normalize);
           },

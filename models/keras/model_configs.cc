@@ -149,7 +149,8 @@ bool asks_for_nothing(const std::string& key, const Json& value) {
   if (key == "dilation_rate" || key == "groups") return plain_value(value) == Json(1.0);
   if (key == "data_format") return value == "channels_first" || value == "channels_last";  // of Flatten
   if (key == "interpolation") return value == "nearest";
-  if (key == "alpha_initializer") return initializer_from({{"i", value}}, "i", "zeros").class_name == "Zeros";
+  if (key == "alpha_initializer")
+    return value_from<Initializer>({{"i", value}}, "i", "zeros").class_name == "Zeros";
   return false;
 }
 

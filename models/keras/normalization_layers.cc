@@ -17,7 +17,22 @@ using detail::common_of;
 using detail::Json;
 using detail::LayerImpl;
 using detail::RegisterLayer;
-using detail::to_config;
+
+template <typename Options, typename Visit>
+void visit_fields(Options& options, const Visit& visit) {
+  visit("momentum", options.momentum);
+  visit("epsilon", options.epsilon);
+  visit("center", options.center);
+  visit("scale", options.scale);
+  visit("beta_initializer", options.beta_initializer);
+  visit("gamma_initializer", options.gamma_initializer);
+  visit("moving_mean_initializer", options.moving_mean_initializer);
+  visit("moving_variance_initializer", options.moving_variance_initializer);
+  visit("beta_regularizer", options.beta_regularizer);
+  visit("gamma_regularizer", options.gamma_regularizer);
+  visit("beta_constraint", options.beta_constraint);
+  visit("gamma_constraint", options.gamma_constraint);
+}
 
 class BatchNormalizationImpl final : public LayerImpl {
  public:
@@ -32,19 +47,9 @@ class BatchNormalizationImpl final : public LayerImpl {
 
   Json config() const override {
     const int axis = options_.axis ? *options_.axis : detail::data_format(*this) == "channels_last" ? -1 : 1;
-    return {{"axis", axis},
-            {"momentum", options_.momentum},
-            {"epsilon", options_.epsilon},
-            {"center", options_.center},
-            {"scale", options_.scale},
-            {"beta_initializer", to_config(options_.beta_initializer)},
-            {"gamma_initializer", to_config(options_.gamma_initializer)},
-            {"moving_mean_initializer", to_config(options_.moving_mean_initializer)},
-            {"moving_variance_initializer", to_config(options_.moving_variance_initializer)},
-            {"beta_regularizer", to_config(options_.beta_regularizer)},
-            {"gamma_regularizer", to_config(options_.gamma_regularizer)},
-            {"beta_constraint", to_config(options_.beta_constraint)},
-            {"gamma_constraint", to_config(options_.gamma_constraint)}};
+    Json config = {{"axis", axis}};
+    visit_fields(options_, detail::WriteField{config});
+    return config;
   }
 
  protected:
@@ -129,24 +134,13 @@ Layer batch_normalization_from(const Json& config) {
   auto o = detail::with_common(config, BatchNormalizationOptions{});
   if (const auto axis = config.find("axis"); axis != config.end() && axis->is_number())
     o.axis = axis->get<int>();
-  o.momentum = detail::value_from(config, "momentum", 0.99);
-  o.epsilon = detail::value_from(config, "epsilon", 1e-3);
-  o.center = detail::value_from(config, "center", true);
-  o.scale = detail::value_from(config, "scale", true);
-  o.beta_initializer = detail::initializer_from(config, "beta_initializer", "zeros");
-  o.gamma_initializer = detail::initializer_from(config, "gamma_initializer", "ones");
-  o.moving_mean_initializer = detail::initializer_from(config, "moving_mean_initializer", "zeros");
-  o.moving_variance_initializer = detail::initializer_from(config, "moving_variance_initializer", "ones");
-  o.beta_regularizer = detail::regularizer_from(config, "beta_regularizer");
-  o.gamma_regularizer = detail::regularizer_from(config, "gamma_regularizer");
-  o.beta_constraint = detail::constraint_from(config, "beta_constraint");
-  o.gamma_constraint = detail::constraint_from(config, "gamma_constraint");
+  visit_fields(o, detail::ReadField{config});
   return BatchNormalization(o);
 }
 
 Layer layer_normalization_from(const Json& config) {
   auto options = detail::with_common(config, LayerNormalizationOptions{});
-  options.epsilon = detail::value_from(config, "epsilon", 1e-5);
+  detail::ReadField{config}("epsilon", options.epsilon);
   return LayerNormalization(options);
 }
 

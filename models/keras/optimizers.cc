@@ -37,14 +37,16 @@ class Borrowed final : public kolo::Optimizer {
   std::shared_ptr<kolo::Optimizer> inner_;
 };
 
+template <typename Kind>
+Optimizer usual() {
+  return Kind();
+}
+
 const std::map<std::string, Optimizer (*)()>& known_optimizers() {
-  static const std::map<std::string, Optimizer (*)()> known = {{"sgd", []() -> Optimizer { return SGD(); }},
-                                                               {"rmsprop", []() -> Optimizer { return RMSprop(); }},
-                                                               {"adagrad", []() -> Optimizer { return Adagrad(); }},
-                                                               {"adadelta", []() -> Optimizer { return Adadelta(); }},
-                                                               {"adam", []() -> Optimizer { return Adam(); }},
-                                                               {"adamax", []() -> Optimizer { return Adamax(); }},
-                                                               {"nadam", []() -> Optimizer { return Nadam(); }}};
+  static const std::map<std::string, Optimizer (*)()> known = {
+      {"sgd", usual<SGD>},           {"rmsprop", usual<RMSprop>}, {"adagrad", usual<Adagrad>},
+      {"adadelta", usual<Adadelta>}, {"adam", usual<Adam>},       {"adamax", usual<Adamax>},
+      {"nadam", usual<Nadam>}};
   return known;
 }
 
@@ -185,54 +187,36 @@ Optimizer distributed(Optimizer optimizer, DistributedOptimizerOptions options) 
 
 namespace {
 
+// With what all have, and with these numbers and flags of its own.
 template <typename Options>
-detail::Clipping clipping_of(const Options& o) {
-  return {.norm = o.clipnorm, .value = o.clipvalue, .global_norm = o.global_clipnorm};
+Optimizer made(const char* name, const Options& o, std::map<std::string, double> numbers,
+               std::map<std::string, bool> flags = {}) {
+  numbers["lr"] = o.lr;
+  if constexpr (requires { o.decay; }) numbers["decay"] = o.decay;
+  return Optimizer(std::make_shared<detail::OptimizerImpl>(
+      name, std::move(numbers), std::move(flags),
+      detail::Clipping{.norm = o.clipnorm, .value = o.clipvalue, .global_norm = o.global_clipnorm}));
 }
 
-Optimizer made(const char* name, std::map<std::string, double> numbers, std::map<std::string, bool> flags,
-               detail::Clipping clipping) {
-  return Optimizer(
-      std::make_shared<detail::OptimizerImpl>(name, std::move(numbers), std::move(flags), clipping));
+template <typename Options>
+Optimizer with_two_means(const char* name, const Options& o, std::map<std::string, double> numbers = {},
+                         std::map<std::string, bool> flags = {}) {
+  numbers.insert({{"beta_1", o.beta_1}, {"beta_2", o.beta_2}, {"epsilon", o.epsilon}});
+  return made(name, o, std::move(numbers), std::move(flags));
 }
 
 }  // namespace
 
 SGD::SGD(const SGDOptions& o)
-    : Optimizer(made("SGD", {{"lr", o.lr}, {"momentum", o.momentum}, {"decay", o.decay}},
-                     {{"nesterov", o.nesterov}}, clipping_of(o))) {}
+    : Optimizer(made("SGD", o, {{"momentum", o.momentum}}, {{"nesterov", o.nesterov}})) {}
 RMSprop::RMSprop(const RMSpropOptions& o)
-    : Optimizer(made("RMSprop", {{"lr", o.lr}, {"rho", o.rho}, {"epsilon", o.epsilon}, {"decay", o.decay}},
-                     {}, clipping_of(o))) {}
-Adagrad::Adagrad(const AdagradOptions& o)
-    : Optimizer(
-          made("Adagrad", {{"lr", o.lr}, {"epsilon", o.epsilon}, {"decay", o.decay}}, {}, clipping_of(o))) {}
+    : Optimizer(made("RMSprop", o, {{"rho", o.rho}, {"epsilon", o.epsilon}})) {}
+Adagrad::Adagrad(const AdagradOptions& o) : Optimizer(made("Adagrad", o, {{"epsilon", o.epsilon}})) {}
 Adadelta::Adadelta(const AdadeltaOptions& o)
-    : Optimizer(made("Adadelta", {{"lr", o.lr}, {"rho", o.rho}, {"epsilon", o.epsilon}, {"decay", o.decay}},
-                     {}, clipping_of(o))) {}
-Adam::Adam(const AdamOptions& o)
-    : Optimizer(made("Adam",
-                     {{"lr", o.lr},
-                      {"beta_1", o.beta_1},
-                      {"beta_2", o.beta_2},
-                      {"epsilon", o.epsilon},
-                      {"decay", o.decay}},
-                     {{"amsgrad", o.amsgrad}}, clipping_of(o))) {}
-Adamax::Adamax(const AdamaxOptions& o)
-    : Optimizer(made("Adamax",
-                     {{"lr", o.lr},
-                      {"beta_1", o.beta_1},
-                      {"beta_2", o.beta_2},
-                      {"epsilon", o.epsilon},
-                      {"decay", o.decay}},
-                     {}, clipping_of(o))) {}
+    : Optimizer(made("Adadelta", o, {{"rho", o.rho}, {"epsilon", o.epsilon}})) {}
+Adam::Adam(const AdamOptions& o) : Optimizer(with_two_means("Adam", o, {}, {{"amsgrad", o.amsgrad}})) {}
+Adamax::Adamax(const AdamaxOptions& o) : Optimizer(with_two_means("Adamax", o)) {}
 Nadam::Nadam(const NadamOptions& o)
-    : Optimizer(made("Nadam",
-                     {{"lr", o.lr},
-                      {"beta_1", o.beta_1},
-                      {"beta_2", o.beta_2},
-                      {"epsilon", o.epsilon},
-                      {"schedule_decay", o.schedule_decay}},
-                     {}, clipping_of(o))) {}
+    : Optimizer(with_two_means("Nadam", o, {{"schedule_decay", o.schedule_decay}})) {}
 
 }  // namespace kolo::keras

@@ -17,7 +17,6 @@ using detail::common_of;
 using detail::Json;
 using detail::LayerImpl;
 using detail::RegisterLayer;
-using detail::to_config;
 
 // A function of images in [N,C,H,W] and the arguments in `config`.
 class ImageImpl final : public LayerImpl {
@@ -57,8 +56,7 @@ std::shared_ptr<LayerImpl> pooling(const char* class_name, Pool pool, const Pair
                           .strides = {strides.rows, strides.cols},
                           .padding = options.padding == "same" ? Padding::same : Padding::valid};
   return std::make_shared<ImageImpl>(
-      class_name, options,
-      Json{{"pool_size", to_config(size)}, {"padding", options.padding}, {"strides", to_config(strides)}},
+      class_name, options, Json{{"pool_size", size}, {"padding", options.padding}, {"strides", strides}},
       [pool, of_op](const Scope& s, Output images) { return pool(s, images, of_op); });
 }
 
@@ -94,29 +92,27 @@ Output cropped(const Scope& s, Output images, const Borders& b) {
 
 PoolingOptions pooling_from(const Json& config) {
   auto options = detail::with_common(config, PoolingOptions{});
-  options.strides = detail::pair_from(config, "strides", 0);
-  options.padding = detail::value_from<std::string>(config, "padding", "valid");
+  detail::ReadField{config}("strides", options.strides);
+  detail::ReadField{config}("padding", options.padding);
   return options;
 }
 
 const RegisterLayer pooling_layers[] = {
     {"MaxPooling2D",
      [](const Json& c) -> Layer {
-       return MaxPooling2D(detail::pair_from(c, "pool_size", 2), pooling_from(c));
+       return MaxPooling2D(detail::value_from<Pair>(c, "pool_size", 2), pooling_from(c));
      }},
     {"AveragePooling2D",
      [](const Json& c) -> Layer {
-       return AveragePooling2D(detail::pair_from(c, "pool_size", 2), pooling_from(c));
+       return AveragePooling2D(detail::value_from<Pair>(c, "pool_size", 2), pooling_from(c));
      }},
-    {"GlobalMaxPooling2D",
-     [](const Json& c) -> Layer { return GlobalMaxPooling2D(detail::with_common(c, LayerOptions{})); }},
-    {"GlobalAveragePooling2D",
-     [](const Json& c) -> Layer { return GlobalAveragePooling2D(detail::with_common(c, LayerOptions{})); }},
+    {"GlobalMaxPooling2D", detail::layer_from<GlobalMaxPooling2D>},
+    {"GlobalAveragePooling2D", detail::layer_from<GlobalAveragePooling2D>},
     {"UpSampling2D",
      [](const Json& c) -> Layer {
        auto options = detail::with_common(c, UpSampling2DOptions{});
-       options.interpolation = detail::value_from<std::string>(c, "interpolation", "nearest");
-       return UpSampling2D(detail::pair_from(c, "size", 2), options);
+       detail::ReadField{c}("interpolation", options.interpolation);
+       return UpSampling2D(detail::value_from<Pair>(c, "size", 2), options);
      }},
     {"ZeroPadding2D",
      [](const Json& c) -> Layer {
@@ -140,8 +136,7 @@ GlobalAveragePooling2D::GlobalAveragePooling2D(const LayerOptions& options)
 
 UpSampling2D::UpSampling2D(Pair size, const UpSampling2DOptions& options)
     : Layer(std::make_shared<ImageImpl>(
-          "UpSampling2D", options,
-          Json{{"size", detail::to_config(size)}, {"interpolation", options.interpolation}},
+          "UpSampling2D", options, Json{{"size", size}, {"interpolation", options.interpolation}},
           [size, bilinear = options.interpolation == "bilinear"](const Scope& s, Output images) {
             return enlarged(s, images, size, bilinear ? ResizeMethod::bilinear : ResizeMethod::nearest);
           })) {
