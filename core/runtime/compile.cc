@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
 #include <kolo/core/passes/pipeline.h>
 #include <kolo/core/passes/transfer.h>
 #include <kolo/core/runtime/loops.h>
@@ -81,6 +82,7 @@ std::unique_ptr<Plan> compile_plan(const StepSignature& signature, PlanEnvironme
       return compile_as_placed(signature, environment);
     } catch (const NoKernelError& error) {
       if (error.origin == nullptr || !environment.place_elsewhere(*error.origin, error.device_type)) throw;
+      log_info("a node computes on another device than the placer has chosen: {}", error.what());
       declined = std::current_exception();
     } catch (const InvalidArgumentError&) {
       // No other device may have it; then that is not what is to be told.

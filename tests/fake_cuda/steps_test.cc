@@ -231,7 +231,10 @@ TEST(DeclinedOnAGpu, NodesGoToTheCpuUnlessTheyWereAskedForThere) {
       Session session(gpu.graph, gpu.config);
       for (int run = 0; run < 2; ++run) {
         if (soft || !asked) {
+          ::testing::internal::CaptureStderr();
           EXPECT_EQ(session.run(y).data<float>()[511], 2);
+          EXPECT_EQ(::testing::internal::GetCapturedStderr().find("9 dimensions") != std::string::npos,
+                    run == 0);
         } else if (run == 0) {
           EXPECT_THAT([&] { session.run(y); }, ThrowsMessage<UnimplementedError>(
                                                    HasSubstr("9 dimensions that cannot be seen as fewer")));

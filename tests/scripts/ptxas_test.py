@@ -13,7 +13,7 @@ NVCC, ROOT, INCLUDE, *ARCHITECTURES = sys.argv[1:]
 # A multiprocessor has 65536 of them: with 40 a thread it holds 1536 threads, which hides the latency of memory.
 MOST_REGISTERS = 40
 # Kernels that compute more than they load, or that nobody runs where there is a library.
-MORE_REGISTERS = {"attention.cu": 80, "attention_tiles.cu": 128, "convolution.cu": 64, "elementwise.cu": 48, "losses.cu": 48, "matmul.cu": 80, "movement.cu": 48, "pooling.cu": 64, "reductions.cu": 56, "row_updates.cu": 64}
+MORE_REGISTERS = {"attention.cu": 80, "attention_tiles.cu": 128, "convolution.cu": 64, "elementwise.cu": 48, "losses.cu": 48, "matmul.cu": 80, "movement.cu": 48, "pooling.cu": 64, "reductions.cu": 56, "row_updates.cu": 64, "rows.cu": 64}
 # As core/kernels/cuda/CMakeLists.txt has them.
 FLAGS = {"convolution.cu": [], "matmul.cu": [], "pooling.cu": []}
 
@@ -28,6 +28,11 @@ class Ptxas(unittest.TestCase):
                     self.check(source, architecture)
 
     @staticmethod
+    def is_ours(kernel):
+        """CUB's own choose their registers for each GPU."""
+        return "3cub" not in kernel
+
+    @staticmethod
     def is_known(kernel, frame, *spilled):
         """CUDA's sine and cosine of more than 105,615 multiply by 2/pi in words that they index."""
         return bool(re.search(r"8elements3(Sin|Cos)E", kernel)) and (frame, *spilled) == ("32", "0", "0")
@@ -40,8 +45,10 @@ class Ptxas(unittest.TestCase):
         frames = re.findall(r"Function properties for (\S+)\n *(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", report)
         registers = [int(number) for number in re.findall(r"Used (\d+) registers", report)]
         self.assertTrue(frames and len(frames) == len(registers), report)
-        self.assertEqual([frame for frame in frames if frame[1:] != ("0", "0", "0") and not self.is_known(*frame)], [])
-        self.assertLessEqual(max(registers), MORE_REGISTERS.get(os.path.basename(source), MOST_REGISTERS), report)
+        ours = [(frame, used) for frame, used in zip(frames, registers) if self.is_ours(frame[0])]
+        self.assertEqual([frame for frame, _ in ours if frame[1:] != ("0", "0", "0") and not self.is_known(*frame)], [])
+        most = MORE_REGISTERS.get(os.path.basename(source), MOST_REGISTERS)
+        self.assertLessEqual(max([used for _, used in ours], default=0), most, report)
 
 
 if __name__ == "__main__":

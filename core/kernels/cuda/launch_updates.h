@@ -2,7 +2,7 @@
 #pragma once
 
 #include <kolo/core/kernels/cuda/launch.h>
-#include <kolo/core/kernels/elements/bad_value.h>
+#include <kolo/core/kernels/cuda/launch_rows.h>
 
 namespace kolo::cuda {
 
@@ -28,21 +28,15 @@ struct UpdateArguments {
 };
 cudaError_t launch_update(cudaStream_t stream, const UpdateArguments& arguments);
 
-/// Applies the rule to those of `rows` rows of a variable that `indices` name, each once: the gradients
-/// [count, width] of a row that is named twice are added in the order in which they stand. An index that
-/// names no row is noted in `bad`, and left out.
+/// Applies the rule to those rows of a variable [rows, inner] that are named, each once: the gradients
+/// [count, inner] of a row that is named twice are added in the order in which they stand.
 struct RowUpdateArguments {
   int rule;  // its number in elements::UpdateRules
   const float* scalars[kMaxUpdateScalars];
   float* variable;
   float* slots[kMaxUpdateSlots];
   const float* gradients;
-  const void* indices;
-  ElementType index_type;  // i32 or i64
-  std::int64_t count;
-  std::int64_t rows;
-  std::int64_t width;
-  elements::BadValue* bad;
+  Rows rows;  // outer is 1
 };
 cudaError_t launch_row_update(cudaStream_t stream, const RowUpdateArguments& arguments);
 

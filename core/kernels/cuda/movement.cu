@@ -1,9 +1,8 @@
 // Kernels that move elements, or change their type, without computing.
 #include <kolo/core/kernels/cuda/launch_elementwise.h>
 #include <kolo/core/kernels/cuda/launch_moves.h>
-#include <kolo/core/kernels/elements/binary.h>
+#include <kolo/core/kernels/cuda/types.cuh>
 #include <kolo/core/kernels/elements/cast.h>
-#include <kolo/core/kernels/elements/small_float.h>
 #include <kolo/core/kernels/cuda/run.cuh>
 
 namespace kolo::cuda {
@@ -12,48 +11,6 @@ namespace {
 using elements::divide;
 using elements::extent;
 using elements::offsets_at;
-
-template <typename T>
-struct Tag {
-  using type = T;
-};
-
-// Calls run(Tag<unsigned number of so many bytes>).
-template <typename Run>
-cudaError_t with_bits(int bytes, const Run& run) {
-  switch (bytes) {
-    case 1: return run(Tag<std::uint8_t>());
-    case 2: return run(Tag<std::uint16_t>());
-    case 4: return run(Tag<std::uint32_t>());
-    case 8: return run(Tag<std::uint64_t>());
-    default: return cudaErrorInvalidValue;
-  }
-}
-
-template <typename Run>
-cudaError_t with_type(ElementType type, const Run& run) {
-  switch (type) {
-    case ElementType::f32: return run(Tag<float>());
-    case ElementType::f64: return run(Tag<double>());
-    case ElementType::i32: return run(Tag<std::int32_t>());
-    case ElementType::i64: return run(Tag<std::int64_t>());
-    case ElementType::boolean: return run(Tag<bool>());
-    case ElementType::u8: return run(Tag<std::uint8_t>());
-    case ElementType::i8: return run(Tag<std::int8_t>());
-    case ElementType::f16: return run(Tag<elements::F16>());
-    case ElementType::bf16: return run(Tag<elements::Bf16>());
-  }
-  return cudaErrorInvalidValue;
-}
-
-template <typename Run>
-cudaError_t with_index(ElementType type, const Run& run) {
-  switch (type) {
-    case ElementType::i32: return run(Tag<std::int32_t>());
-    case ElementType::i64: return run(Tag<std::int64_t>());
-    default: return cudaErrorInvalidValue;
-  }
-}
 
 template <typename Bits>
 struct FillWork {
@@ -144,122 +101,6 @@ struct MoveWork {
   }
 };
 
-// The row that an index names, −1 where there is none.
-template <typename Index>
-struct RowNumbers {
-  const Index* indices;
-  std::int64_t count;
-  std::int64_t rows;
-  BadValue* bad;
-
-  explicit RowNumbers(const Rows& of)
-      : indices(static_cast<const Index*>(of.indices)), count(of.count), rows(of.rows), bad(of.bad) {}
-  KOLO_HOST_DEVICE bool names_row(std::int64_t i) const { return indices[i] >= 0 && indices[i] < rows; }
-  KOLO_HOST_DEVICE void note(std::int64_t i) const {
-    if (!names_row(i)) elements::note_bad_value(bad, i, static_cast<std::int64_t>(indices[i]));
-  }
-};
-
-// Of rows without elements, whose indices no other work looks at.
-template <typename Index>
-struct NoteWork {
-  RowNumbers<Index> numbers;
-
-  KOLO_HOST_DEVICE void operator()(std::int64_t i) const { numbers.note(i); }
-  template <typename Visit>
-  void operands(const Visit& visit) {
-    visit(numbers.indices, numbers.count);
-  }
-};
-template <typename Index>
-cudaError_t note_rows(cudaStream_t stream, const Rows& rows) {
-  return run_each("note_rows", stream, rows.count, NoteWork<Index>{RowNumbers<Index>(rows)});
-}
-
-template <typename Index, typename Bits>
-struct GatherWork {
-  RowNumbers<Index> numbers;
-  const Bits* x;
-  Bits* y;
-  std::int64_t outer;
-  std::int64_t inner;
-
-  KOLO_HOST_DEVICE void operator()(std::int64_t i) const {
-    const auto [line, column] = divide(i, inner);
-    const auto [block, k] = divide(line, numbers.count);
-    if (i == line * inner) numbers.note(k);
-    y[i] = numbers.names_row(k) ? x[(block * numbers.rows + numbers.indices[k]) * inner + column] : Bits(0);
-  }
-  template <typename Visit>
-  void operands(const Visit& visit) {
-    visit(numbers.indices, numbers.count);
-    visit(x, outer * numbers.rows * inner);
-    visit(y, outer * numbers.count * inner);
-  }
-};
-
-struct ZeroAndAdd {
-  static constexpr bool kFromZero = true;
-  KOLO_HOST_DEVICE float operator()(float a, float b) const { return a + b; }
-};
-struct AddTo : elements::Add {
-  static constexpr bool kFromZero = false;
-};
-struct SubFrom : elements::Sub {
-  static constexpr bool kFromZero = false;
-};
-struct Replace {
-  static constexpr bool kFromZero = false;
-  template <typename T>
-  KOLO_HOST_DEVICE T operator()(T, T b) const {
-    return b;
-  }
-};
-
-// A team for each row of y goes through all indices: rows are added in their order, and no two threads write
-// to one place.
-template <typename Join, typename Index, typename T>
-struct ScatterWork {
-  RowNumbers<Index> numbers;
-  const T* x;
-  T* y;
-  std::int64_t outer;
-  std::int64_t inner;
-
-  template <typename Team>
-  KOLO_HOST_DEVICE void operator()(const Team& team, std::int64_t line) const {
-    const auto [block, row] = divide(line, numbers.rows);
-    T* const to = y + line * inner;
-    if (Join::kFromZero)
-      for (std::int64_t j = team.lane(); j < inner; j += team.lanes()) to[j] = T(0);
-    if (line == 0)
-      for (std::int64_t i = team.lane(); i < numbers.count; i += team.lanes()) numbers.note(i);
-    for (std::int64_t i = 0; i < numbers.count; ++i) {
-      if (numbers.indices[i] != row) continue;
-      const T* const from = x + (block * numbers.count + i) * inner;
-      for (std::int64_t j = team.lane(); j < inner; j += team.lanes()) to[j] = Join()(to[j], from[j]);
-    }
-  }
-  template <typename Visit>
-  void operands(const Visit& visit) {
-    visit(numbers.indices, numbers.count);
-    visit(x, outer * numbers.count * inner);
-    visit(y, outer * numbers.rows * inner);
-  }
-};
-
-template <typename Join, typename T>
-cudaError_t scatter(cudaStream_t stream, const ScatterArguments& arguments) {
-  const Rows& rows = arguments.rows;
-  return with_index(rows.index_type, [&](auto index) {
-    using Index = typename decltype(index)::type;
-    if (rows.outer * rows.rows == 0) return note_rows<Index>(stream, rows);
-    return run_rows("scatter", stream, rows.outer * rows.rows,
-                    ScatterWork<Join, Index, T>{RowNumbers<Index>(rows), static_cast<const T*>(arguments.x),
-                                                static_cast<T*>(arguments.y), rows.outer, rows.inner});
-  });
-}
-
 template <typename Index, typename Bits>
 struct OneHotWork {
   const Index* indices;
@@ -338,33 +179,6 @@ cudaError_t launch_move(cudaStream_t stream, const MoveArguments& arguments) {
                     MoveWork<Bits>{static_cast<Bits*>(arguments.y), static_cast<const Bits*>(arguments.x),
                                    arguments.walk});
   });
-}
-
-cudaError_t launch_gather(cudaStream_t stream, const GatherArguments& arguments) {
-  const Rows& rows = arguments.rows;
-  return with_index(rows.index_type, [&](auto index) {
-    return with_bits(arguments.bytes_per_element, [&](auto tag) {
-      using Index = typename decltype(index)::type;
-      using Bits = typename decltype(tag)::type;
-      if (rows.outer * rows.inner == 0) return note_rows<Index>(stream, rows);
-      return run_each("gather", stream, rows.outer * rows.count * rows.inner,
-                      GatherWork<Index, Bits>{RowNumbers<Index>(rows), static_cast<const Bits*>(arguments.x),
-                                              static_cast<Bits*>(arguments.y), rows.outer, rows.inner});
-    });
-  });
-}
-
-cudaError_t launch_scatter(cudaStream_t stream, const ScatterArguments& arguments) {
-  switch (arguments.scatter) {
-    case Scatter::sum: return scatter<ZeroAndAdd, float>(stream, arguments);
-    case Scatter::add: return scatter<AddTo, float>(stream, arguments);
-    case Scatter::sub: return scatter<SubFrom, float>(stream, arguments);
-    case Scatter::update:
-      return with_bits(arguments.bytes_per_element, [&](auto tag) {
-        return scatter<Replace, typename decltype(tag)::type>(stream, arguments);
-      });
-  }
-  return cudaErrorInvalidValue;
 }
 
 cudaError_t launch_one_hot(cudaStream_t stream, const OneHotArguments& arguments) {

@@ -1,7 +1,4 @@
-// Ops that bring elements to other places: parts of tensors, tensors joined, turned, repeated; rows by
-// number.
-#include <fmt/format.h>
-
+// Ops that bring elements to other places: parts of tensors, tensors joined, turned, repeated.
 #include <memory>
 #include <optional>
 #include <string>
@@ -206,89 +203,6 @@ class PartsKernel final : public Kernel {
   std::vector<Part> parts_;
 };
 
-// Of ops whose input 1 names rows.
-class RowsKernel : public Kernel, public DeferredCheck {
- public:
-  void check() override {
-    if (const auto bad = bad_.take())
-      throw InvalidArgumentError("Index {} at offset {} in indices is out of range: there are {} rows",
-                                 bad->value(), bad->place(), rows_.rows);
-  }
-
- protected:
-  // table: what has the rows, [outer, rows, inner] around the axis.
-  RowsKernel(KernelInit& init, const Shape& table, int axis)
-      : rows_{.outer = 1,
-              .rows = 1,
-              .inner = 1,
-              .indices = nullptr,
-              .index_type = element_type(init.input_dtype(1)),
-              .count = init.input_shape(1).elements(),
-              .bad = nullptr},
-        bad_(init) {
-    if (axis < 0) axis += table.rank();
-    for (int i = 0; i < table.rank(); ++i)
-      (i < axis ? rows_.outer : i == axis ? rows_.rows : rows_.inner) *= table.dim(i);
-    rows_.bad = bad_.get();
-  }
-  Rows rows(const KernelContext& context) const {
-    Rows rows = rows_;
-    rows.indices = context.input(1).raw();
-    return rows;
-  }
-
- private:
-  Rows rows_;
-  BadValueWord bad_;
-};
-
-class GatherKernel final : public RowsKernel {
- public:
-  explicit GatherKernel(KernelInit& init) : RowsKernel(init, init.input_shape(0), init.attr<int>("axis")) {}
-  void compute(KernelContext& context) override {
-    const Tensor& x = context.input(0);
-    check_cuda(launch_gather(stream_of(context), {.bytes_per_element = static_cast<int>(size_of(x.dtype())),
-                                                  .x = x.raw(),
-                                                  .y = context.output(0).raw(),
-                                                  .rows = rows(context)}),
-               "gather");
-  }
-};
-
-// The sum of the rows of input 0 that belong to each row of the output.
-class SumOfRowsKernel final : public RowsKernel {
- public:
-  using Axis = int (*)(const KernelInit& init);
-  SumOfRowsKernel(KernelInit& init, Axis axis) : RowsKernel(init, init.output_shape(0), axis(init)) {}
-  void compute(KernelContext& context) override {
-    check_cuda(launch_scatter(stream_of(context), {.scatter = Scatter::sum,
-                                                   .bytes_per_element = sizeof(float),
-                                                   .x = context.input(0).raw(),
-                                                   .y = context.output(0).raw(),
-                                                   .rows = rows(context)}),
-               "a sum of rows");
-  }
-};
-
-class ScatterKernel final : public RowsKernel {
- public:
-  ScatterKernel(KernelInit& init, Scatter scatter)
-      : RowsKernel(init, init.input_shape(0), 0), scatter_(scatter) {}
-  void compute(KernelContext& context) override {
-    const Tensor& variable = context.variable(0).value;
-    check_cuda(
-        launch_scatter(stream_of(context), {.scatter = scatter_,
-                                            .bytes_per_element = static_cast<int>(size_of(variable.dtype())),
-                                            .x = context.input(2).raw(),
-                                            .y = variable.raw(),
-                                            .rows = rows(context)}),
-        "scatter");
-  }
-
- private:
-  Scatter scatter_;
-};
-
 class OneHotKernel final : public Kernel {
  public:
   explicit OneHotKernel(KernelInit& init)
@@ -316,22 +230,6 @@ class OneHotKernel final : public Kernel {
   OneHotArguments arguments_;
 };
 
-// Each row of the result looks at all indices: sums then have an order, and no two threads write to one
-// place. The host, which can sort them, is faster where there are very many of both.
-template <int (*kAxis)(const KernelInit& init)>
-std::unique_ptr<Kernel> make_sum_of_rows(KernelInit& init) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 30;
-  const Shape &indices = init.input_shape(1), &sums = init.output_shape(0);
-  if (indices.is_fully_known() && sums.is_fully_known()) {
-    const std::int64_t rows = sums.dim(kAxis(init)), count = indices.elements();
-    if (count > 0 && rows > kMost / count)
-      return init.decline(fmt::format("{} rows of {} are too many for one look each", count, rows));
-  }
-  return planned<SumOfRowsKernel>(kAxis)(init);
-}
-int axis_attr(const KernelInit& init) { return init.attr<int>("axis"); }
-int first_axis(const KernelInit&) { return 0; }
-
 RegisterGpuKernel block(const char* op, BlockKernel::Make make) {
   return {op, kAllButStrings, planned<BlockKernel>(make)};
 }
@@ -351,13 +249,6 @@ const RegisterGpuKernel move_kernels[] = {
     {"Concat", kAllButStrings, planned<PartsKernel>(true)},
     {"ConcatGrad", kAllButStrings, planned<PartsKernel>(false)},
     {"Split", kAllButStrings, planned<PartsKernel>(false)},
-    {"Gather", kAllButStrings, planned<GatherKernel>()},
-    {"GatherGrad", {DType::f32}, make_sum_of_rows<axis_attr>},
-    {"UnsortedSegmentSum", {DType::f32}, make_sum_of_rows<first_axis>},
-    {"SlicesToDense", {DType::f32}, make_sum_of_rows<first_axis>},
-    {"ScatterAdd", {DType::f32}, planned<ScatterKernel>(Scatter::add)},
-    {"ScatterSub", {DType::f32}, planned<ScatterKernel>(Scatter::sub)},
-    {"ScatterUpdate", kAllButStrings, planned<ScatterKernel>(Scatter::update)},
     {"OneHot", {DType::i32, DType::i64, DType::u8}, planned<OneHotKernel>()},
 };
 

@@ -1,51 +1,49 @@
 // The optimizers' rules for those rows of a variable that a step has read.
 #include <kolo/core/kernels/cuda/launch_updates.h>
+#include <kolo/core/kernels/cuda/row_places.cuh>
 #include <kolo/core/kernels/elements/update_rules.h>
 #include <kolo/core/kernels/cuda/run.cuh>
 
 namespace kolo::cuda {
 namespace {
 
-// A team for each row of the variable goes through all indices, once for so many columns a thread: gradients
-// are added in their order, and no two threads write to one place.
-template <typename Rule, typename Index>
+// A team for some columns of each row of the variable: gradients are added in the order in which they stand,
+// and no two threads write to one place.
+template <typename Rule, typename Places>
 struct RowUpdateWork {
-  static constexpr int kColumns = 8;
+  Places named;
   const float* scalars[kMaxUpdateScalars];
   float* variable;
   float* slots[kMaxUpdateSlots];
   const float* gradients;
-  const Index* indices;
-  std::int64_t count;
-  std::int64_t rows;
   std::int64_t width;
-  elements::BadValue* bad;
+  std::int64_t teams;  // for a row
 
   template <typename Team>
-  KOLO_HOST_DEVICE void operator()(const Team& team, std::int64_t row) const {
-    if (row == 0)
-      for (std::int64_t i = team.lane(); i < count; i += team.lanes())
-        if (indices[i] < 0 || indices[i] >= rows)
-          elements::note_bad_value(bad, i, static_cast<std::int64_t>(indices[i]));
-    const std::int64_t at_once = std::int64_t{kColumns} * team.lanes();
-    for (std::int64_t first = team.lane(); first - team.lane() < width; first += at_once) {
-      float sum[kColumns];
+  KOLO_HOST_DEVICE void operator()(const Team& team, std::int64_t number) const {
+    if (number == 0) named.note_all(team);
+    const auto [unit, part] = elements::divide(number, teams);
+    const std::int64_t row = named.row_of(unit);
+    if (row < 0) return;
+    const std::int64_t begin = part * kColumnsOfTeam, last = begin + kColumnsOfTeam;
+    const std::int64_t end = last < width ? last : width, at_once = kColumnsOfLane * team.lanes();
+    for (std::int64_t first = begin + team.lane(); first - team.lane() < end; first += at_once) {
+      float sum[kColumnsOfLane];
       bool is_named = false;
-      for (std::int64_t i = 0; i < count; ++i) {
-        if (indices[i] != row) continue;
+      named.for_each(unit, [&](std::int64_t place) {
         KOLO_DEVICE_UNROLL
-        for (int c = 0; c < kColumns; ++c) {
+        for (int c = 0; c < kColumnsOfLane; ++c) {
           const std::int64_t column = first + c * team.lanes();
-          if (column >= width) continue;
-          const float g = gradients[i * width + column];
+          if (column >= end) continue;
+          const float g = gradients[place * width + column];
           sum[c] = is_named ? sum[c] + g : g;
         }
         is_named = true;
-      }
+      });
       if (!is_named) return;
       KOLO_DEVICE_UNROLL
-      for (int c = 0; c < kColumns; ++c)
-        if (first + c * team.lanes() < width) update(row * width + first + c * team.lanes(), sum[c]);
+      for (int c = 0; c < kColumnsOfLane; ++c)
+        if (first + c * team.lanes() < end) update(row * width + first + c * team.lanes(), sum[c]);
     }
   }
 
@@ -64,35 +62,27 @@ struct RowUpdateWork {
   void operands(const Visit& visit) {
     for (const float*& scalar : scalars)
       if (scalar != nullptr) visit(scalar, 1);
-    visit(variable, rows * width);
-    for (int s = 0; s < Rule::kSlots; ++s) visit(slots[s], rows * width);
-    visit(gradients, count * width);
-    visit(indices, count);
+    visit(variable, named.rows * width);
+    for (int s = 0; s < Rule::kSlots; ++s) visit(slots[s], named.rows * width);
+    visit(gradients, named.count * width);
+    named.operands(visit);
   }
 };
 
-template <typename Rule, typename Index>
-cudaError_t update_rows(cudaStream_t stream, const RowUpdateArguments& of) {
-  RowUpdateWork<Rule, Index> work = {};
-  for (int k = 0; k < kMaxUpdateScalars; ++k) work.scalars[k] = of.scalars[k];
-  for (int s = 0; s < kMaxUpdateSlots; ++s) work.slots[s] = of.slots[s];
-  work.variable = of.variable;
-  work.gradients = of.gradients;
-  work.indices = static_cast<const Index*>(of.indices);
-  work.count = of.count;
-  work.rows = of.rows;
-  work.width = of.width;
-  work.bad = of.bad;
-  return run_rows("update_rows", stream, of.rows, work);
-}
-
 template <typename Rule>
-cudaError_t update(cudaStream_t stream, const RowUpdateArguments& of) {
-  switch (of.index_type) {
-    case ElementType::i32: return update_rows<Rule, std::int32_t>(stream, of);
-    case ElementType::i64: return update_rows<Rule, std::int64_t>(stream, of);
-    default: return cudaErrorInvalidValue;
-  }
+cudaError_t update_rows(cudaStream_t stream, const RowUpdateArguments& of) {
+  return with_places(of.rows, [&](auto named) {
+    RowUpdateWork<Rule, decltype(named)> work = {.named = named,
+                                                 .scalars = {},
+                                                 .variable = of.variable,
+                                                 .slots = {},
+                                                 .gradients = of.gradients,
+                                                 .width = of.rows.inner,
+                                                 .teams = (of.rows.inner + kColumnsOfTeam - 1) / kColumnsOfTeam};
+    for (int k = 0; k < kMaxUpdateScalars; ++k) work.scalars[k] = of.scalars[k];
+    for (int s = 0; s < kMaxUpdateSlots; ++s) work.slots[s] = of.slots[s];
+    return run_rows("update_rows", stream, named.units() * work.teams, work);
+  });
 }
 
 }  // namespace
@@ -100,7 +90,7 @@ cudaError_t update(cudaStream_t stream, const RowUpdateArguments& of) {
 cudaError_t launch_row_update(cudaStream_t stream, const RowUpdateArguments& arguments) {
   cudaError_t result = cudaErrorInvalidValue;
   elements::UpdateRules<float>::at(
-      arguments.rule, [&](auto rule) { result = update<typename decltype(rule)::type>(stream, arguments); });
+      arguments.rule, [&](auto rule) { result = update_rows<typename decltype(rule)::type>(stream, arguments); });
   return result;
 }
 

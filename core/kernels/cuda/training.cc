@@ -7,6 +7,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cuda/cuda_kernel.h>
 #include <kolo/core/kernels/cuda/launch_updates.h>
+#include <kolo/core/kernels/cuda/row_order.h>
 #include <kolo/core/kernels/elements/update_rules.h>
 #include <kolo/core/ops/training.h>
 
@@ -61,11 +62,12 @@ class ApplyKernel final : public Kernel {
 // The inputs: the variable, its slots, the scalars, indices, gradients of the rows that they name.
 class RowApplyKernel final : public Kernel, public DeferredCheck {
  public:
-  RowApplyKernel(const KernelInit& init, const UpdateRuleOps& rule)
+  RowApplyKernel(KernelInit& init, const UpdateRuleOps& rule)
       : rule_(UpdateRules<float>::index(rule.name)),
         slots_(static_cast<int>(rule.slots.size())),
         scalars_(static_cast<int>(rule.scalars.size())),
         rows_(init.input_shape(0).dim(0)),
+        order_(init, count_of(init.input_shape(1 + slots_ + scalars_)), rows_),
         bad_(init) {}
 
   void compute(KernelContext& context) override {
@@ -78,14 +80,16 @@ class RowApplyKernel final : public Kernel, public DeferredCheck {
                                  .variable = variable.data<float>(),
                                  .slots = {},
                                  .gradients = context.input(behind_scalars + 1).data<float>(),
-                                 .indices = indices.raw(),
-                                 .index_type = element_type(indices.dtype()),
-                                 .count = indices.elements(),
-                                 .rows = rows_,
-                                 .width = variable.elements() / rows_,
-                                 .bad = bad_.get()};
+                                 .rows = {.outer = 1,
+                                          .rows = rows_,
+                                          .inner = variable.elements() / rows_,
+                                          .indices = indices.raw(),
+                                          .index_type = element_type(indices.dtype()),
+                                          .count = indices.elements(),
+                                          .bad = bad_.get()}};
     for (int k = 0; k < scalars_; ++k) arguments.scalars[k] = context.input(first_scalar + k).data<float>();
     for (int k = 0; k < slots_; ++k) arguments.slots[k] = context.variable(1 + k).value.data<float>();
+    order_.sort(context, arguments.rows);
     check_cuda(launch_row_update(stream_of(context), arguments), "an update of rows");
   }
 
@@ -96,10 +100,15 @@ class RowApplyKernel final : public Kernel, public DeferredCheck {
   }
 
  private:
+  static std::int64_t count_of(const Shape& indices) {
+    return indices.is_fully_known() ? indices.elements() : -1;
+  }
+
   int rule_;  // its number in UpdateRules
   int slots_;
   int scalars_;
   std::int64_t rows_;
+  RowOrder order_;
   BadValueWord bad_;
 };
 

@@ -33,6 +33,32 @@ Output row_numbers(const Scope& s, std::int64_t count, std::int64_t rows) {
   return constant(s, Tensor::of<std::int32_t>({count}, std::span<const std::int32_t>(numbers)));
 }
 
+// So many that GPUs sort them. Some rows are named by none, or one by all.
+void add_many_rows(std::vector<Case>& cases, bool large) {
+  struct Sizes {
+    std::int64_t count, rows, width;
+  };
+  std::vector<Sizes> sizes = {{600, 1, 33}, {700, 11, 300}, {1500, 1025, 1}};
+  if (large) sizes.push_back({16384, 50257, 768});
+  for (const auto [count, rows, width] : sizes) {
+    cases.push_back({fmt::format("segment_sum_of_{}_rows", count),
+                     Judge::sums,
+                     {{count, width}},
+                     [count = count, rows = rows](const Scope& s, const Outputs& x) {
+                       return unsorted_segment_sum(s, x[0], row_numbers(s, count, rows), rows);
+                     }});
+    cases.push_back({fmt::format("gather_of_{}_rows", count),
+                     Judge::sums,
+                     {{rows, width}},
+                     [count = count, rows = rows](const Scope& s, const Outputs& x) {
+                       return gather(s, x[0], row_numbers(s, count, rows));
+                     }});
+  }
+  cases.push_back({"gather_of_700_columns", Judge::sums, {{3, 9, 5}}, [](const Scope& s, const Outputs& x) {
+                     return gather(s, x[0], row_numbers(s, 700, 9), 1);
+                   }});
+}
+
 void add_products(std::vector<Case>& cases, bool large) {
   struct Sizes {
     std::int64_t rows, inner, cols;
@@ -261,6 +287,7 @@ std::vector<Case> all_cases(bool large) {
   add_layers(cases);
   add_attention(cases);
   add_norms(cases);
+  add_many_rows(cases, large);
   add_moves(cases);
   return cases;
 }
