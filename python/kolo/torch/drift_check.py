@@ -30,8 +30,8 @@ class DriftCheck:
             self._joins, self._done, self._compared = Usage.joins, 0, 0
         if self._every == 0 or self._done == 0 or self._done % self._every:
             return None
-        kept = [(name, parameter.detach().contiguous()) for parameter, name in names.items()
-                if parameter.device.type == "cpu" and not parameter.is_sparse]
+        kept = [(name, parameter.detach().cpu().contiguous()) for parameter, name in names.items()
+                if (parameter.device.type == "cpu" or parameter.is_cuda) and not parameter.is_sparse]
         weights = sorted((name, value.data_ptr(), value.numel() * value.element_size()) for name, value in kept)
         self._sums = _kolo.weight_sums(weights, self._done)
         return _kolo.combined_sum(self._sums)

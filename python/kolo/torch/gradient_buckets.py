@@ -14,6 +14,7 @@ import kolo
 from kolo import _kolo
 from kolo.torch.handles import horovods_errors
 from kolo.torch.memory import DTYPES, tensor_of
+from kolo.torch.staging import drain
 from kolo.torch.step_word import StepWord
 
 
@@ -157,6 +158,7 @@ def join(device: int = -1) -> int:
     with their next steps, or when they join, too. Behind it all optimizers begin with the engine again.
     """
     del device
+    drain()
     last_steps = Usage.some_rank_joins()
     for buckets in last_steps:
         buckets.begin_last_step()

@@ -57,9 +57,15 @@ class GradientExchange:
         """Before the first step. label: of this optimizer, the same on all ranks. With groups: collective."""
         self._names = {parameter: name for name, parameter in named}
         self._label = label
+        self._keep_to_the_engine(named)
         if self.groups is not None:
             self._form_groups([parameter for _, parameter in named])
         self.reset()
+
+    def _keep_to_the_engine(self, named: Sequence[Tuple[str, Parameter]]) -> None:
+        """Gradients of a GPU are copied to the host for an operation; buckets' memory is where the backward pass writes."""
+        if any(parameter.is_cuda for _, parameter in named):
+            self._may_ever_use_buckets = self._may_use_buckets = False
 
     def like_it(self, copies: Dict[Parameter, Parameter]) -> "GradientExchange":
         """The same for the copies of its parameters. Not collective."""
@@ -77,6 +83,7 @@ class GradientExchange:
         if self._usage is not None:
             self._usage.retire()
         self._usage = None
+        self._keep_to_the_engine(named)
         self._may_use_buckets = self._may_ever_use_buckets
         for name, parameter in named:
             self._names[parameter] = name

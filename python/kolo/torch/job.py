@@ -94,7 +94,7 @@ def gloo_built() -> bool:
 
 
 def nccl_built() -> int:
-    """0: this package reduces tensors in host memory."""
+    """0: tensors of GPUs go through the host's memory."""
     return 0
 
 

@@ -16,13 +16,27 @@ _MOVED_AS_BYTES = {torch.int16: 2}
 
 
 def check(tensor: torch.Tensor) -> torch.Tensor:
-    """`tensor`, if the engine can work in its memory. Raises ValueError, in Horovod's words."""
+    """`tensor`, if it can be sent. Raises ValueError, in Horovod's words."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"a tensor is asked for, this is a {type(tensor).__name__}")
     if not tensor.is_contiguous():
         raise ValueError("Tensor is required to be contiguous.")
-    if tensor.device.type != "cpu":
-        raise ValueError(f"Tensor is on {tensor.device}; kolo.torch reduces tensors in host memory: use tensor.cpu().")
+    if tensor.device.type != "cpu" and not tensor.is_cuda:
+        raise ValueError(f"Tensor is on {tensor.device}; kolo.torch takes tensors in host memory and on NVIDIA's GPUs: use "
+                         "tensor.cpu().")
+    return tensor
+
+
+def can_travel(tensor: torch.Tensor) -> bool:
+    """Whether operations that move elements take it."""
+    return (isinstance(tensor, torch.Tensor) and not tensor.is_sparse and tensor.is_contiguous() and
+            (tensor.dtype in DTYPES or tensor.dtype in _MOVED_AS_BYTES))
+
+
+def check_type(tensor: torch.Tensor) -> torch.Tensor:
+    """check(), and that operations that move elements take its type."""
+    if not can_travel(check(tensor)):
+        raise ValueError(f"Tensor type {tensor.type()} is not supported.")
     return tensor
 
 

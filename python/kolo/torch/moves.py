@@ -9,8 +9,10 @@ from kolo.torch.errors import HorovodInternalError
 from kolo.torch.handles import Handle, horovods_errors, synchronize, tells_refusals
 from kolo.torch.memory import bytes_of, check, tensor_of
 from kolo.torch.process_sets import global_process_set, native_of
+from kolo.torch.staging import through_the_host
 
 
+@through_the_host
 @tells_refusals("allgather", "rows.")
 def gathered_rows_async(tensor, name, process_set) -> Handle:
     """allgather_async, also while a rank has joined: it gives no rows."""
@@ -19,6 +21,7 @@ def gathered_rows_async(tensor, name, process_set) -> Handle:
     return Handle(pending, lambda rows: tensor_of(rows, tensor.dtype))
 
 
+@through_the_host
 @tells_refusals("grouped_allgather", "allgather.")
 def allgather_async(tensor, name=None, process_set=global_process_set) -> Handle:
     """The rows of all ranks, in rank order; each rank may give another number of them.
@@ -42,6 +45,7 @@ def allgather_async(tensor, name=None, process_set=global_process_set) -> Handle
     return Handle(pending, result)
 
 
+@through_the_host
 @tells_refusals("grouped_allgather", "grouped_allgather.")
 def grouped_allgather_async(tensors, name=None, process_set=global_process_set) -> Handle:
     """allgather of several tensors, all or none. A list."""
@@ -51,6 +55,7 @@ def grouped_allgather_async(tensors, name=None, process_set=global_process_set) 
     return Handle(pending, lambda results: [tensor_of(rows, tensor.dtype) for rows, tensor in zip(results, tensors)])
 
 
+@through_the_host
 @tells_refusals("broadcast", "broadcast.")
 def _start_broadcast(tensor: torch.Tensor, in_place: bool, root_rank: int, name: Optional[str],
                      process_set) -> Handle:
@@ -87,6 +92,7 @@ def _numbers_of(splits: Optional[Union[torch.Tensor, Sequence[int]]]) -> Tuple[l
     return splits.tolist(), splits.dtype
 
 
+@through_the_host
 @tells_refusals("alltoall", "alltoall.")
 def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set) -> Handle:
     """splits[j] rows go to rank j; without splits each gets as many. (the rows sent here, how many from each rank)."""

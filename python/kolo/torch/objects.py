@@ -9,7 +9,7 @@ import kolo
 from kolo import _kolo
 from kolo.errors import InvalidArgumentError
 from kolo.torch.handles import horovods_errors, synchronize, tell_refusal, tells_refusals
-from kolo.torch.memory import DTYPES, bytes_of
+from kolo.torch.memory import DTYPES, check_type
 from kolo.torch.moves import broadcast_async_
 from kolo.torch.process_sets import global_process_set, native_of
 
@@ -20,7 +20,7 @@ def _whole(name: str, parameter: Any) -> Tuple[torch.Tensor, torch.Tensor]:
     if not torch.is_tensor(tensor):
         raise ValueError(f"broadcast_parameters: {name} is a {type(parameter).__name__}; a tensor would be right")
     whole = tensor if tensor.is_contiguous() else tensor.contiguous()
-    bytes_of(whole)
+    check_type(whole)
     return tensor, whole
 
 
@@ -68,7 +68,7 @@ class _Tensor:
     """What is said of a tensor before it comes."""
 
     def __init__(self, tensor: torch.Tensor):
-        self.dtype, self.shape = tensor.dtype, tuple(tensor.shape)
+        self.dtype, self.shape, self.is_on_gpu = tensor.dtype, tuple(tensor.shape), tensor.is_cuda
 
     def fits(self, tensor: Any) -> bool:
         return _is_plain(tensor) and (tensor.dtype, tuple(tensor.shape)) == (self.dtype, self.shape)
@@ -122,7 +122,8 @@ def broadcast_optimizer_state(optimizer: torch.optim.Optimizer, root_rank: int, 
                 state[name] = value
                 continue
             if not value.fits(state.get(name)):
-                state[name] = torch.zeros(value.shape, dtype=value.dtype)
+                device = parameter.device if value.is_on_gpu else "cpu"  # a count of steps is on the host
+                state[name] = torch.zeros(value.shape, dtype=value.dtype, device=device)
             tensors[f"state.{index}.{name}"] = state[name]
     broadcast_parameters(tensors, root_rank)
     give_gradients = getattr(optimizer, "_give_gradients", None)

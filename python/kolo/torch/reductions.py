@@ -11,6 +11,7 @@ from kolo.torch.handles import Handle, horovods_errors, synchronize, tell_refusa
 from kolo.torch.memory import check, integer_scaled, memory_of, tensor_of
 from kolo.torch.moves import gathered_rows_async
 from kolo.torch.process_sets import ProcessSet, global_process_set, native_of
+from kolo.torch.staging import through_the_host
 
 Average, Sum, Adasum, Min, Max, Product = "average", "sum", "adasum", "min", "max", "product"
 
@@ -56,6 +57,7 @@ class _Plan:
         return integer_scaled(tensor, self.postscale) if self.postscale != 1 else tensor
 
 
+@through_the_host
 @tells_refusals("allreduce", "allreduce.")
 def _start(tensor: torch.Tensor, in_place: bool, name: Optional[str], op: str, prescale: float, postscale: float,
            process_set: ProcessSet) -> Handle:
@@ -97,6 +99,7 @@ def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, po
                               process_set))
 
 
+@through_the_host
 @tells_refusals("grouped_allreduce", "grouped_allreduce.")
 def _start_group(tensors: Sequence[torch.Tensor], in_place: bool, name: Optional[str], op: str, prescale: float,
                  postscale: float, process_set: ProcessSet) -> Handle:
@@ -157,6 +160,7 @@ def _check_scatterable(op: str) -> None:
         raise NotImplementedError(f"reducescatter has no op {op}; Average, Sum, Min, Max and Product would be right")
 
 
+@through_the_host
 @tells_refusals("reduce_scatter", "reducescatter.")
 def reducescatter_async(tensor, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
                         postscale_factor=1.0) -> Handle:
@@ -170,6 +174,7 @@ def reducescatter_async(tensor, name=None, op=Average, process_set=global_proces
     return Handle(pending, lambda rows: plan.after(tensor_of(rows, tensor.dtype)))
 
 
+@through_the_host
 @tells_refusals("grouped_reduce_scatter", "grouped_reducescatter.")
 def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
                                 postscale_factor=1.0) -> Handle:

@@ -58,7 +58,7 @@ class _Normalise(torch.autograd.Function):
 class SyncBatchNorm(_BatchNorm):
     """torch.nn.BatchNorm1d, 2d, 3d, whose mean and variance are those of all ranks' samples while it trains.
 
-    Of Horovod's it differs in that it takes tensors in host memory.
+    Horovod's takes tensors of GPUs alone.
     """
 
     def _check_input_dim(self, input):
