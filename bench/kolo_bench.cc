@@ -55,8 +55,7 @@ po::options_description train_options() {
                               "and the ratio of speeds")(
       "rounds", text("5", "N"), "with --against or --apart: how often each is measured")(
       "optimizer-level", text("1", "L"), "0: steps run node by node, 1: rewritten by the graph passes")(
-      "precision", text("f32", "P"),
-      "f32; tf32 for matrix products and convolutions on GPUs; bf16 for those on CPUs")(
+      "precision", text("f32", "P"), (std::string(kPrecisionNames) + ", as kolo-train has it").c_str())(
       "device", text("auto", "WHERE"), "auto|cpu|gpu")(
       "feed", text("host", "WHAT"),
       "host: a batch in each step, from pinned memory for a GPU; none: the batch is "
@@ -206,10 +205,8 @@ void run_train(const po::variables_map& values) {
   options.seconds = seconds_of(values);
   options.optimizer_level =
       static_cast<int>(count("optimizer-level", values["optimizer-level"].as<std::string>(), 0, 1));
-  options.allow_tf32 = values["precision"].as<std::string>() == "tf32";
-  const auto precision =
-      options.allow_tf32 ? Precision::f32 : precision_named(values["precision"].as<std::string>());
-  if (!precision) throw UsageError("--precision must be f32, tf32 or bf16");
+  const auto precision = precision_named(values["precision"].as<std::string>());
+  if (!precision) throw UsageError(fmt::format("--precision must be one of {}", kPrecisionNames));
   options.precision = *precision;
   const auto is_first = [&](const char* option, const char* first, const char* second) {
     const auto text = values[option].as<std::string>();

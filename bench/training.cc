@@ -54,10 +54,6 @@ Reductions reductions_of(const std::vector<ReductionOverlap>& steps, Session& se
   return all;
 }
 
-std::string name_of_precision(const TrainBenchOptions& options) {
-  return options.precision == Precision::bf16 ? "bf16" : options.allow_tf32 ? "tf32" : "f32";
-}
-
 // Of the session's GPU, or the host's own.
 Tensor copy_for_feeding(const Tensor& made_up, Session& session) {
   for (const auto& device : detail::state_of(session).devices().devices())
@@ -77,7 +73,7 @@ GpuCounts counts_so_far(bool computes_on_gpu) {
 }  // namespace
 
 Training::Training(const std::string& name, const TrainBenchOptions& options, bool reduces)
-    : name_(name), precision_(name_of_precision(options)), steps_(options.steps) {
+    : name_(name), precision_(precision_name(options.precision)), steps_(options.steps) {
   models::Model model = models::find_model(name);
   if (options.context) model.sample = {*options.context};
   if (options.size.classes > 0) model.classes = options.size.classes;
@@ -105,7 +101,6 @@ Training::Training(const std::string& name, const TrainBenchOptions& options, bo
   SessionConfig config;
   config.intra_op_parallelism_threads = config.inter_op_parallelism_threads = options.threads;
   config.graph_options.precision = options.precision;
-  config.gpu_options.allow_tf32 = options.allow_tf32;
   if (options.device == TrainBenchOptions::Device::cpu) config.device_count["GPU"] = 0;
   if (options.optimizer_level == 0) config.graph_options.optimizer_level = OptimizerLevel::l0;
   session_.emplace(graph_, MonitoredTrainingSessionOptions{.config = config, .hooks = {overlap_}});

@@ -23,10 +23,9 @@ struct TrainBenchOptions {
 
   std::vector<std::string> models;
   Device device = Device::any;
-  bool feeds = true;        // a batch of the host's memory in each step; else it is the graph's own
-  bool fetches = true;      // the loss in each step; else nothing
-  bool allow_tf32 = false;  // GpuOptions::allow_tf32
-  models::ModelSize size;   // of models that let it be chosen
+  bool feeds = true;       // a batch of the host's memory in each step; else it is the graph's own
+  bool fetches = true;     // the loss in each step; else nothing
+  models::ModelSize size;  // of models that let it be chosen
   std::optional<std::int64_t> context,
       batch;                // tokens of a sample, samples of a batch; none: the model's own
   int threads = 0;          // as kolo-train's --threads

@@ -25,7 +25,7 @@ struct GpuOptions {
   bool allow_growth = false;             // begin small and grow up to that limit
   std::string visible_device_list = {};  // "5,3": these GPUs, in this order, become GPU:0, GPU:1; "" is all.
                                          // Counted after CUDA_VISIBLE_DEVICES; not parsed without any GPU
-  bool allow_tf32 = false;  // matrix products and convolutions of f32 may round what they multiply to 10 bits
+  bool allow_tf32 = false;               // as graph_options.precision = Precision::tf32
 };
 
 /// The devices of a session.

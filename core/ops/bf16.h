@@ -14,5 +14,8 @@ inline constexpr char kBf16MatMulOp[] = "Bf16MatMul";
 /// Attribute of a node whose products are computed in bf16, as a pass tells its kernel. No schema has it, and
 /// it is true where it is there.
 inline constexpr char kInBf16[] = "_in_bf16";
+/// The same of a node whose products a GPU may compute in TF32; false where nobody asked for it
+/// (Precision::automatic).
+inline constexpr char kInTf32[] = "_in_tf32";
 
 }  // namespace kolo

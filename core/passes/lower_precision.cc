@@ -129,18 +129,34 @@ bool is_thin(const StepGraph& graph, const StepNode& node) {
 
 bool is_convolution(const StepNode& node) { return node.schema->name().starts_with("Conv2D"); }
 
+// PyTorch's rule where nothing is said: convolutions, not matrix products.
+void mark_tf32(StepGraph& graph, Precision precision) {
+  for (StepNode& node : graph.nodes)
+    if (is_product(node) && !is_on_cpu(node) && (precision == Precision::tf32 || is_convolution(node)))
+      node.attrs.insert_or_assign(kInTf32, precision == Precision::tf32);
+}
+
 }  // namespace
 
 std::optional<Precision> precision_named(std::string_view name) {
-  for (const Precision precision : {Precision::f32, Precision::bf16})
+  for (const Precision precision : {Precision::automatic, Precision::f32, Precision::tf32, Precision::bf16})
     if (name == precision_name(precision)) return precision;
   return std::nullopt;
 }
 
-std::string_view precision_name(Precision precision) { return precision == Precision::f32 ? "f32" : "bf16"; }
+std::string_view precision_name(Precision precision) {
+  switch (precision) {
+    case Precision::automatic: return "automatic";
+    case Precision::f32: return "f32";
+    case Precision::tf32: return "tf32";
+    case Precision::bf16: break;
+  }
+  return "bf16";
+}
 
 void lower_precision(StepGraph& graph, Precision precision) {
   if (precision == Precision::f32) return;
+  if (precision != Precision::bf16) return mark_tf32(graph, precision);
   bool checked = false;
   const bool keeps = keeps_convolutions(graph);
   SharedFactors shared(graph);

@@ -54,9 +54,9 @@ void check_graph_options(const GraphOptions& options);
 /// change. Time: linear in nodes and edges, but for sorting.
 void run_graph_passes(StepGraph& graph, PassContext& context);
 
-/// Products of f32 on CPUs are marked to be computed in this precision (ops/bf16.h).
+/// Products of f32 are marked to be computed in this precision (ops/bf16.h): bf16 on CPUs, TF32 on GPUs.
 /// Throws FailedPreconditionError where there are such products and the CPU has no instructions for it, and
-/// InvalidArgumentError where such a product lies on another kind of device.
+/// InvalidArgumentError where bf16 is asked for and such a product lies on another kind of device.
 void lower_precision(StepGraph& graph, Precision precision);
 /// Computes, with the CPU's own kernels, nodes all of whose inputs are constants: they become constants,
 /// under their own names. Left alone: what is stateful, has more than one output, or would take more than 1

@@ -54,6 +54,14 @@ struct SessionConfig {
   RpcOptions rpc_options = {};
 };
 
+/// graph_options; gpu_options.allow_tf32 is another name of its precision tf32.
+inline GraphOptions graph_options_of(const SessionConfig& config) {
+  GraphOptions options = config.graph_options;
+  if (config.gpu_options.allow_tf32 && options.precision != Precision::bf16)
+    options.precision = Precision::tf32;
+  return options;
+}
+
 /// How much a run notes down in its RunMetadata: nothing of its nodes, or when each ran.
 enum class TraceLevel { no_trace = 0, software_trace = 1, hardware_trace = 2, full_trace = 3 };
 

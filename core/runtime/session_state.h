@@ -33,7 +33,7 @@ class SessionState final : public PlanEnvironment {
   bool place_elsewhere(const Node& node, const std::string& device_type) override {
     return devices_.place_elsewhere(node, device_type);
   }
-  GraphOptions graph_options() const override { return config_.graph_options; }
+  GraphOptions graph_options() const override { return graph_options_of(config_); }
   int intra_op_threads() const override { return intra_op_threads_; }
   /// The storage of the variable whose node is `storage`; made at the first use, uninitialised. For savers
   /// and broadcasts, between runs.

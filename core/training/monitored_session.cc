@@ -245,7 +245,7 @@ class MonitoredTrainingSession::Impl {
     // The training steps first: where a gradient differs, its variable does too.
     rendezvous_->compare();
     detail::compare_variables(group_, graph_, options_.saved_state);
-    detail::compare_precision(group_, options_.config.graph_options.precision);
+    detail::compare_precision(group_, graph_options_of(options_.config).precision);
     std::optional<std::string> restored;
     detail::share_failure(group_, [&] {
       restored = give_values();

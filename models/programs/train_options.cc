@@ -50,7 +50,8 @@ DeviceChoice device_from(const std::string& text) {
 
 Precision precision_from(const std::string& text) {
   if (const auto precision = precision_named(text)) return *precision;
-  throw UsageError(fmt::format("--precision \"{}\" is not valid; it must be f32 or bf16", text));
+  throw UsageError(
+      fmt::format("--precision \"{}\" is not valid; it must be automatic, f32, tf32 or bf16", text));
 }
 
 MissingCells missing_from(const std::string& text) {
@@ -166,7 +167,7 @@ TrainOptions read_values(const po::variables_map& values) {
   if (const auto text = given(values, "backward-passes"))
     options.backward_passes = static_cast<int>(count("backward-passes", *text, 1, 1 << 20));
   options.compression = compression_from(given(values, "compression").value_or("none"));
-  options.precision = precision_from(given(values, "precision").value_or("f32"));
+  options.precision = precision_from(given(values, "precision").value_or("automatic"));
   options.sharded = values["sharded"].as<bool>();
   if (const auto text = given(values, "batch-size"))
     options.batch_size = count("batch-size", *text, 1, 1 << 24);

@@ -67,7 +67,7 @@ struct TrainOptions {
   std::optional<std::int64_t> validate_every;  // steps
   std::optional<std::int64_t> log_steps;       // steps between two reports; none: by time
   std::int64_t seed = 1;
-  Precision precision = Precision::f32;
+  Precision precision = Precision::automatic;
   DeviceChoice device = DeviceChoice::automatic;
   int threads = 0;                     // 0: OMP_NUM_THREADS, else cores ÷ local ranks
   std::string log_dir;                 // "": no log files

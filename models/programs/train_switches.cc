@@ -93,9 +93,11 @@ po::options_description described_options() {
       "compression", text()->value_name("NAME"),
       "how gradients travel: none|fp16|bf16|powersgd[:RANK]|topk[:RATIO] (default none)")(
       "precision", text()->value_name("NAME"),
-      "what CPUs compute matrix products and convolutions in: f32|bf16, where weights and gradients stay f32 "
-      "(default f32)")("sharded", po::bool_switch(),
-                       "each rank keeps a part of the optimizer's state (ZeRO stage 1)")(
+      "what matrix products and convolutions are computed in, where weights and gradients stay f32: "
+      "automatic|f32|tf32|bf16. automatic: convolutions on GPUs in tf32, all else in f32; tf32: on GPUs; "
+      "bf16: "
+      "on CPUs (default automatic)")("sharded", po::bool_switch(),
+                                     "each rank keeps a part of the optimizer's state (ZeRO stage 1)")(
       "batch-size", text()->value_name("N"), "samples per rank and backward pass (default 64)")(
       "steps", text()->value_name("N"),
       "steps in all, counted from step 0: a restarted run does what is missing")(

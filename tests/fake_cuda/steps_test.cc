@@ -51,13 +51,19 @@ TEST(OnAGpu, AStreamThatIsAskedBeforeItIsDoneGoesOn) {
 }
 
 // 1 + 2⁻¹² needs 12 bits.
-TEST(ProductsOnAGpu, AreRoundedToTf32WhereThatIsAllowedAndNowhereElse) {
-  for (const bool allowed : {false, true}) {
+TEST(ProductsOnAGpu, AreRoundedToTf32WhereThatIsAskedForAndNowhereElse) {
+  SessionConfig alias;
+  alias.gpu_options.allow_tf32 = true;
+  for (const auto& [precision, start] : {std::pair(Precision::automatic, SessionConfig()),
+                                         {Precision::f32, SessionConfig()},
+                                         {Precision::tf32, SessionConfig()},
+                                         {Precision::automatic, alias}}) {
     Graph graph;
     const Scope s = Scope(graph).device("/gpu:0");
     const Output x = placeholder(s, DType::f32, {1, 1});
-    SessionConfig config;
-    config.gpu_options.allow_tf32 = allowed;
+    SessionConfig config = start;
+    config.graph_options.precision = precision;
+    const bool allowed = precision == Precision::tf32 || config.gpu_options.allow_tf32;
     Session session(graph, config);
     const Tensor number = Tensor::of<float>({1, 1}, {1 + 0x1p-12f});
     EXPECT_EQ(session.run(matmul(s, x, identity(s, x)), {{x, number}}).value<float>(),

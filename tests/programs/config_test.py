@@ -40,7 +40,7 @@ class Written(Config):
         self.assertEqual(config["data"], {"name": "generated digits", "format": "generated digits", "sample": [1, 28, 28], "dtype": "f32",
                                           "labels": "classes", "classes": 10})
         self.assertEqual(config["preprocessing"], {"normalize": False, "augment": False})
-        self.assertEqual((config["optimizer"], config["learning_rate"], config["precision"]), ("momentum", 0.02, "f32"))
+        self.assertEqual((config["optimizer"], config["learning_rate"], config["precision"]), ("momentum", 0.02, "automatic"))
         self.assertEqual((config["global_batch"], config["seed"]), (16, 5))
         self.assertIn("--optimizer momentum", config["command"])
         self.assertRegex(config["kolo"]["version"], r"^\d+\.\d+")

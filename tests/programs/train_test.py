@@ -114,7 +114,7 @@ class Train(ProgramTest):
         first, second = (row for row in rows if row["event"] == "run")
         self.assertIs(rows[0], first)
         wanted = {"global_step": 0, "optimizer": "sgd", "learning_rate": 0.1, "batch_size": 20, "backward_passes": 2, "global_batch": 80,
-                  "last_step": 4, "ranks": 2, "hosts": 1, "seed": 1, "precision": "f32"}
+                  "last_step": 4, "ranks": 2, "hosts": 1, "seed": 1, "precision": "automatic"}
         self.assertEqual({name: first[name] for name in wanted}, wanted)
         self.assertEqual(first["model"]["name"], "mlp")
         self.assertEqual(set(first["kolo"]), {"version", "commit"})

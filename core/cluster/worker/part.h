@@ -64,7 +64,7 @@ class Part final : public PlanEnvironment {
   void place(StepGraph& graph) override KOLO_EXCLUDES(mutex_);
   bool place_elsewhere(const Node&, const std::string&) override { return false; }
   int intra_op_threads() const override { return around_.intra_op_threads; }
-  GraphOptions graph_options() const override { return around_.config.graph_options; }
+  GraphOptions graph_options() const override { return graph_options_of(around_.config); }
   VariableStorage& variable(const Node& storage) override KOLO_EXCLUDES(mutex_);
   bool shares_variables() const override { return true; }
   std::shared_ptr<Contained> contained(const Node& node) override {

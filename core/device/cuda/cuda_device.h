@@ -94,13 +94,11 @@ struct PhysicalGpu {
 
 class CudaDevice final : public Device {
  public:
-  CudaDevice(const std::string& name, std::shared_ptr<PhysicalGpu> gpu, bool allow_tf32)
-      : Device(name, kGpuPriority), gpu_(std::move(gpu)), allow_tf32_(allow_tf32) {}
+  CudaDevice(const std::string& name, std::shared_ptr<PhysicalGpu> gpu)
+      : Device(name, kGpuPriority), gpu_(std::move(gpu)) {}
 
   PhysicalGpu& physical() const { return *gpu_; }
   const std::shared_ptr<PhysicalGpu>& shared() const { return gpu_; }
-  /// Of the session: see GpuOptions.
-  bool allow_tf32() const { return allow_tf32_; }
   std::string physical_description() const override { return gpu_->description; }
   Allocator& allocator() override { return gpu_->allocator; }
   Allocator& host_allocator() override { return gpu_->pinned; }
@@ -113,7 +111,6 @@ class CudaDevice final : public Device {
 
  private:
   const std::shared_ptr<PhysicalGpu> gpu_;
-  const bool allow_tf32_;
 };
 
 }  // namespace kolo

@@ -69,7 +69,7 @@ class CudaPlatform final : public GpuPlatform {
       for (int other = 0; other < count(); ++other)
         if (other != gpu && used_[static_cast<std::size_t>(other)]) reach(gpu, other), reach(other, gpu);
     }
-    return std::make_unique<CudaDevice>(name, used, options.allow_tf32);
+    return std::make_unique<CudaDevice>(name, used);
   }
 
   std::optional<GpuCounts> counts() const override {

@@ -2,8 +2,10 @@
 
 #include <new>
 
+#include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/device/cuda/handles.h>
+#include <kolo/core/ops/bf16.h>
 
 namespace kolo::cuda {
 namespace {
@@ -28,6 +30,11 @@ RegisterGpuKernel::RegisterGpuKernel(std::string op, std::vector<DType> types,
 RegisterWithKernels::RegisterWithKernels(void (*work)()) { list().emplace_back(work); }
 
 const std::vector<std::function<void()>>& registered_kernels() { return list(); }
+
+bool allows_tf32(const KernelInit& init) {
+  static const bool is_forbidden = env_string("NVIDIA_TF32_OVERRIDE").value_or("") == "0";
+  return init.is_marked(kInTf32) && !is_forbidden;
+}
 
 BadValueWord::BadValueWord(const KernelInit& init)
     : memory_(gpu_of(init).pinned),

@@ -49,9 +49,8 @@ inline PhysicalGpu& gpu_of(const KernelInit& init) {
   return static_cast<CudaDevice&>(init.device()).physical();
 }
 
-inline bool allows_tf32(const KernelInit& init) {
-  return static_cast<CudaDevice&>(init.device()).allow_tf32();
-}
+/// What the node multiplies in; NVIDIA_TF32_OVERRIDE=0, which NVIDIA's libraries obey, is obeyed.
+bool allows_tf32(const KernelInit& init);
 
 /// Where a kernel's work notes a bad value: pinned memory of the host that the GPU writes to.
 class BadValueWord {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <atomic>
 #include <limits>
 #include <map>
@@ -19,14 +20,19 @@
 #include <kolo/core/kernels/cuda/dnn_check.h>
 #include <kolo/core/kernels/cuda/launch_windows.h>
 #include <kolo/core/kernels/cuda/windows.h>
+#include <kolo/core/ops/bf16.h>
 #include <kolo/core/ops/convolution.h>
 
 namespace kolo::cuda {
 namespace {
 
-std::int64_t most_workspace() {
-  static const std::int64_t mib = env_int64("KOLO_WORKSPACE_MIB", 256, 0, 1 << 20);
-  return mib << 20;
+// A tenth of what the process may have of the GPU, if nobody says more: with TF32 an engine for 256 images
+// wants 986 MiB.
+std::int64_t most_workspace(const KernelInit& init) {
+  constexpr std::int64_t kMost = 4096;
+  const std::int64_t tenth = std::min(gpu_of(init).allocator.limit_bytes() / 10 >> 20, kMost);
+  static const std::int64_t mib = env_int64("KOLO_WORKSPACE_MIB", -1, 0, 1 << 20);
+  return (mib < 0 ? tenth : mib) << 20;
 }
 
 // Then another process may choose another engine, and its last bits differ.
@@ -236,6 +242,16 @@ class DnnConvolution final : public Kernel {
   Convolution shape_;
 };
 
+// Once a process, of what nobody has asked for.
+void tell_precision(const KernelInit& init) {
+  if (!init.is_marked(kInTf32) || init.attr<bool>(kInTf32)) return;
+  static std::atomic<bool> told = false;
+  if (told.exchange(true)) return;
+  if (allows_tf32(init))
+    log_info("convolutions on GPU {} multiply in TF32 (precision f32 for exact ones)", gpu_of(init).gpu);
+  else log_info("convolutions on GPU {} multiply in f32 (NVIDIA_TF32_OVERRIDE=0)", gpu_of(init).gpu);
+}
+
 template <const Roles& kRoles>
 std::unique_ptr<Kernel> make_dnn_convolution(KernelInit& init) {
   bool known = init.output_shape(0).is_fully_known(), empty = known && init.output_shape(0).elements() == 0;
@@ -252,12 +268,13 @@ std::unique_ptr<Kernel> make_dnn_convolution(KernelInit& init) {
   const ConvolutionQuestion question = question_of(init, kRoles);
   Verdicts verdicts(init, kRoles, *dnn, question);
   auto plan = DnnPlan::make(
-      dnn->api, {.handle = dnn->handle}, question, most_workspace(),
+      dnn->api, {.handle = dnn->handle}, question, most_workspace(init),
       [&](std::size_t place, DnnPlan& candidate) { return verdicts.serves(place, candidate); }, why,
       chooses_by_time()
           ? [&](std::size_t place, DnnPlan& candidate) { return verdicts.time(place, candidate); }
           : DnnPlan::Time());
   if (!plan) return init.decline(why);
+  tell_precision(init);
   return std::make_unique<DnnConvolution>(init, kRoles, *dnn, std::move(*plan));
 }
 

@@ -53,6 +53,7 @@ Tensor wide(const Tensor& narrow, bool magnitudes) {
 SessionConfig strict_config() {
   SessionConfig made;
   made.allow_soft_placement = false;
+  made.graph_options.precision = Precision::f32;
   made.gpu_options.allow_growth = true;  // tools that watch the GPU need memory there, too
   return made;
 }

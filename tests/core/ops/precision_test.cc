@@ -161,9 +161,9 @@ TEST_F(ProductsInBf16, OfF64StayInF64) {
   EXPECT_EQ(largest_difference(lower[0], f64[0]), 0);
 }
 
-TEST(Precision, HasTwoNames) {
-  EXPECT_EQ(precision_named("f32"), Precision::f32);
-  EXPECT_EQ(precision_named("bf16"), Precision::bf16);
+TEST(Precision, HasNames) {
+  for (const Precision precision : {Precision::automatic, Precision::f32, Precision::tf32, Precision::bf16})
+    EXPECT_EQ(precision_named(precision_name(precision)), precision);
   EXPECT_EQ(precision_named("fp16"), std::nullopt);
 }
 

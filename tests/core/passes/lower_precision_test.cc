@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/kernels/cpu/onednn/native_bf16.h>
@@ -93,6 +95,31 @@ TEST_F(LowerPrecisionTest, RefusesProductsOnOtherDevices) {
   for (StepNode& node : step.nodes) node.device = local_device_name("GPU", 0);
   EXPECT_THAT([&] { lower_precision(step, Precision::bf16); },
               ThrowsMessage<InvalidArgumentError>(HasSubstr("far (MatMul) lies on")));
+}
+
+// What each precision says of a convolution and of a matrix product.
+TEST(LowerPrecision, MarksTf32OnGpusAlone) {
+  Graph graph;
+  const Scope s(graph);
+  const Output x = placeholder(s, DType::f32, {2, 4, 8, 8}), a = placeholder(s, DType::f32, {4, 3});
+  const Output image = conv2d(s, x, zeros(s, DType::f32, {3, 4, 3, 3})),
+               product = matmul(s, a, zeros(s, DType::f32, {3, 2}));
+  const auto marks = [&](Precision precision, const char* device) {
+    StepGraph step = placed_step({image, product}, {{x, {2, 4, 8, 8}}, {a, {4, 3}}});
+    for (StepNode& node : step.nodes) node.device = local_device_name(device, 0);
+    lower_precision(step, precision);
+    std::map<std::string, bool> marked;
+    for (const StepNode& node : step.nodes)
+      if (const auto found = node.attrs.find(kInTf32); found != node.attrs.end())
+        marked[node.schema->name()] = found->second.get<bool>();
+    return marked;
+  };
+  using Marks = std::map<std::string, bool>;
+  EXPECT_EQ(marks(Precision::automatic, "GPU"), (Marks{{"Conv2D", false}}));
+  EXPECT_EQ(marks(Precision::tf32, "GPU"), (Marks{{"Conv2D", true}, {"MatMul", true}}));
+  EXPECT_EQ(marks(Precision::f32, "GPU"), Marks());
+  for (const Precision precision : {Precision::automatic, Precision::f32, Precision::tf32})
+    EXPECT_EQ(marks(precision, "CPU"), Marks());
 }
 
 TEST_F(LowerPrecisionTest, ChangesNothingInF32) {

@@ -64,13 +64,15 @@ class CudnnPlan : public ::testing::TestWithParam<const char*> {
     return DnnPlan::make(*api_, {.properties = properties_->get()}, question, most_workspace, nullptr, why);
   }
   // The layers for which there is none, so that kolo's own kernel computes them.
-  std::vector<std::string> layers_without_plan(ConvolutionPass pass) {
+  std::vector<std::string> layers_without_plan(ConvolutionPass pass, bool allow_tf32 = false) {
     std::vector<std::string> without;
     for (const Layer& layer : kZoo) {
       const std::string name = fmt::format("{}_to_{}_of_{}x{}_on_{}_by_{}", layer.channels, layer.filters,
                                            layer.kernel, layer.kernel, layer.side, layer.stride);
       std::string why;
-      const auto made = plan(question_of(pass, layer), 256 * kMib, why);
+      ConvolutionQuestion question = question_of(pass, layer);
+      question.allow_tf32 = allow_tf32;
+      const auto made = plan(question, 256 * kMib, why);
       if (!made) {
         without.push_back(name);
         continue;
@@ -97,6 +99,12 @@ TEST_P(CudnnPlan, IsFoundForTheImagesGradientsOfAllLayersOfTheZoo) {
 }
 TEST_P(CudnnPlan, IsFoundForTheWeightsGradientsOfAllLayersOfTheZoo) {
   EXPECT_THAT(layers_without_plan(ConvolutionPass::weights), IsEmpty());
+}
+
+// Which is what convolutions compute in by default.
+TEST_P(CudnnPlan, IsFoundInTf32ForAllLayersOfTheZooInEachDirection) {
+  for (const auto pass : {ConvolutionPass::results, ConvolutionPass::images, ConvolutionPass::weights})
+    EXPECT_THAT(layers_without_plan(pass, true), IsEmpty());
 }
 
 TEST_P(CudnnPlan, TakesAnEngineForTensorCoresWhereTf32IsAllowed) {
