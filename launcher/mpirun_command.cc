@@ -10,6 +10,7 @@
 
 #include <fmt/core.h>
 
+#include <kolo/core/base/batch_job.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/launcher.h>
 #include <kolo/core/base/process.h>
@@ -146,7 +147,8 @@ std::map<std::string, std::string> exported_variables(const Options& options, co
   if (!all_ranks_here(options, found)) {
     for (const std::string& name : found.variables)
       if (starts_with(name, "KOLO_") || starts_with(name, "HOROVOD_") || starts_with(name, "OMP_") ||
-          name == "PATH" || name == "LD_LIBRARY_PATH" || name == "PYTHONPATH")
+          name == "PATH" || name == "LD_LIBRARY_PATH" || name == "PYTHONPATH" ||
+          contains(detail::batch_job_variables(), name))
         exports[name] = name;
   }
   exports["KOLO_LAUNCHER"] = "KOLO_LAUNCHER=kolorun";

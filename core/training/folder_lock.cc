@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include <kolo/core/base/batch_job.h>
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/file_error.h>
@@ -26,7 +27,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::string_view kStart = "start ";  // of the line on it in the lock's file
+// Of lines in the lock's file.
+constexpr std::string_view kStart = "start ", kArray = "array ";
 constexpr auto kBetweenAttempts = std::chrono::milliseconds(50);
 
 std::string this_process() { return fmt::format("process {} on {}", getpid(), process().hostname); }
@@ -47,10 +49,20 @@ std::optional<JobStart> parse_start(std::string_view text) {
 // For who finds the folder locked. Not needed for the lock: a full disk is told of when something is saved.
 void write_holder(int descriptor) {
   const std::string start = env_string("KOLO_JOB_START").value_or("");
-  const std::string text =
-      fmt::format("{}\n{}", this_process(), start.empty() ? "" : fmt::format("{}{}\n", kStart, start));
+  const std::string array = find_batch_job().array;
+  std::string text = this_process() + "\n";
+  if (!start.empty()) text += fmt::format("{}{}\n", kStart, start);
+  if (!array.empty()) text += fmt::format("{}{}\n", kArray, array);
   if (::ftruncate(descriptor, 0) != 0) return;
   [[maybe_unused]] const ssize_t written = ::pwrite(descriptor, text.data(), text.size(), 0);
+}
+
+// What follows `words` in its line of the file; "" if there is none.
+std::string entry(const std::string& file, std::string_view words) {
+  for (size_t line = 0; (line = file.find('\n', line)) != std::string::npos;)
+    if (const size_t begin = ++line; file.compare(begin, words.size(), words) == 0)
+      return file.substr(begin + words.size(), file.find('\n', begin) - begin - words.size());
+  return "";
 }
 
 }  // namespace
@@ -78,9 +90,10 @@ FolderLock::FolderLock(const std::string& directory, std::chrono::milliseconds p
     if (other == this_process() || Clock::now() >= deadline)
       throw FailedPreconditionError(
           "the checkpoint folder {} is in use: {} writes it and has locked {}; one training at a time can: "
-          "{}, or give this one a folder of its own",
+          "{}, or give this one a folder of its own{}",
           directory, other == this_process() ? "this process itself" : other, path_,
-          other == this_process() ? "close the session that does so first" : "wait until it has ended");
+          other == this_process() ? "close the session that does so first" : "wait until it has ended",
+          is_of_another_task() ? " (another task of this job array: put {array} into --checkpoint-dir)" : "");
     if (!told) log_info("waiting for {}, which writes the checkpoint folder {}", other, directory);
     // There is no event to wait for: flock has no deadline of its own.
     std::this_thread::sleep_for(kBetweenAttempts);
@@ -154,13 +167,14 @@ std::string FolderLock::holder() const {
 }
 
 bool FolderLock::is_of_earlier_start() const {
-  const std::string said = text();
-  const size_t line = said.find('\n');
-  if (line == std::string::npos || said.compare(line + 1, kStart.size(), kStart) != 0) return false;
-  const size_t begin = line + 1 + kStart.size();
-  const auto its = parse_start(std::string_view(said).substr(begin, said.find('\n', begin) - begin));
+  const auto its = parse_start(entry(text(), kStart));
   const auto own = parse_start(env_string("KOLO_JOB_START").value_or(""));
   return its && own && its->job == own->job && its->number < own->number;
+}
+
+bool FolderLock::is_of_another_task() const {
+  const std::string array = find_batch_job().array;
+  return !array.empty() && holder() != this_process() && entry(text(), kArray) == array;
 }
 
 }  // namespace kolo::detail

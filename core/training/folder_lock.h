@@ -41,6 +41,7 @@ class FolderLock {
   std::string text() const;
   std::string holder() const;
   bool is_of_earlier_start() const;
+  bool is_of_another_task() const;
 
   std::string path_;
   int descriptor_ = -1;

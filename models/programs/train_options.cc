@@ -10,10 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include <kolo/core/base/batch_job.h>
 #include <kolo/core/base/csv_line.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
 #include <kolo/models/models.h>
+#include <kolo/models/programs/batch_folder.h>
 #include <kolo/models/programs/best_value.h>
 #include <kolo/models/programs/command_words.h>
 #include <kolo/models/programs/kept_switches.h>
@@ -340,6 +342,13 @@ void check_combination(const TrainOptions& options, const po::variables_map& val
                     options.optimizer));
 }
 
+void name_folders_after_job(po::variables_map& values) {
+  const kolo::detail::BatchJob job = kolo::detail::find_batch_job();
+  for (const char* name : {"checkpoint-dir", "log-dir"})
+    if (const auto found = values.find(name); found != values.end())
+      found->second.as<std::string>() = in_batch_job(name, found->second.as<std::string>(), job);
+}
+
 }  // namespace
 
 TrainOptions parse_train_options(
@@ -350,6 +359,7 @@ TrainOptions parse_train_options(
   std::vector<std::string> words(argv + 1, argv + argc);
   const std::vector<std::string> ended = take_ended(words);
   store_words(words, described, values);
+  name_folders_after_job(values);
   check_ended(ended, values);
   std::optional<FolderConfig> found;
   const auto folder = given(values, "checkpoint-dir");
@@ -362,6 +372,7 @@ TrainOptions parse_train_options(
     values = po::variables_map();
     store_words(added, described, values);
     store_words(words, described, values);
+    name_folders_after_job(values);
   }
   TrainOptions options = read_values(values);
   if (options.help || options.version) return options;

@@ -105,8 +105,9 @@ po::options_description described_options() {
       "checkpoint-dir", text()->value_name("DIR"),
       "restore from and save to this folder (rank 0 alone uses it); what it was trained with, its "
       "config.json "
-      "adds to the command line")("save-steps", text()->value_name("N"),
-                                  "save every N steps (default: every 600 s); always at the end")(
+      "adds to the command line. In a batch job {job} in the name is its number, {array} its task of a job "
+      "array")("save-steps", text()->value_name("N"),
+               "save every N steps (default: every 600 s); always at the end")(
       "init-from", text()->value_name("PATH"),
       "where there is no checkpoint yet: take the first weights, and nothing else, from a folder of "
       "checkpoints, a checkpoint .../model.ckpt-N or a safetensors file")(
@@ -141,7 +142,9 @@ po::options_description described_options() {
       "threads", text()->value_name("T"),
       "threads that compute (default OMP_NUM_THREADS, else cores / ranks of the host)")(
       "log-dir", text()->value_name("DIR"),
-      "write metrics.jsonl there: a line of the run's parameters, and the lines that --json prints")(
+      "write metrics.jsonl there: a line of the run's parameters, and the lines that --json prints. {job} "
+      "and "
+      "{array} as in --checkpoint-dir")(
       "tensorboard", text()->value_name("DIR"),
       "write TensorBoard's event files there: loss, rates, evaluations, the graph and histograms of the "
       "weights")("histogram-steps", text()->value_name("N"),

@@ -43,6 +43,13 @@ TEST(MpirunCommand, GivesEachRankItsShareOfTheCores) {
       "-x OMP_NUM_THREADS=4 -n 2 prog x");
 }
 
+TEST(MpirunCommand, HandsOnTheNumberOfTheBatchJob) {
+  Surroundings found = machine(2);
+  found.variables = {"PBS_JOBID", "PBS_QUEUE"};
+  EXPECT_THAT(line(ranks_on(4, {{"node1", 2}, {"node2", 2}}), found),
+              AllOf(HasSubstr("-x PBS_JOBID "), Not(HasSubstr("PBS_QUEUE"))));
+}
+
 TEST(MpirunCommand, HandsOnAHostfileThatMpirunAloneUnderstands) {
   Options options = ranks_on(2, {{"node1", 1, true}, {"node2", 1}});
   options.hostfile = "my hosts";

@@ -29,6 +29,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::ThrowsMessage;
 
 constexpr std::chrono::milliseconds kAtOnce{0};
@@ -125,6 +126,19 @@ TEST_F(FolderLockTest, IsTakenFromAnEarlierStartOfTheSameJobWhichThenSavesNothin
   EXPECT_THAT(
       [&] { early.require_unbroken(); },
       ThrowsMessage<FailedPreconditionError>(HasSubstr("a later start of the job has taken the folder")));
+}
+
+TEST_F(FolderLockTest, NamesTheArrayWhoseOtherTaskHoldsIt) {
+  setenv("SLURM_JOB_ID", "48", 1);
+  setenv("SLURM_ARRAY_JOB_ID", "46", 1);
+  setenv("SLURM_ARRAY_TASK_ID", "2", 1);
+  const Holder other(folder_.path());
+  const auto refused = [&] { FolderLock(folder_.path(), kAtOnce); };
+  const std::string hint = "(another task of this job array: put {array} into --checkpoint-dir)";
+  EXPECT_THAT(refused, ThrowsMessage<FailedPreconditionError>(HasSubstr(hint)));
+  setenv("SLURM_ARRAY_JOB_ID", "47", 1);
+  EXPECT_THAT(refused, ThrowsMessage<FailedPreconditionError>(Not(HasSubstr(hint))));
+  for (const char* name : {"SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID"}) unsetenv(name);
 }
 
 TEST_F(FolderLockTest, IsNotTakenFromAnotherJobOrALaterStart) {
