@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <ctime>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -277,11 +276,7 @@ std::optional<std::chrono::system_clock::time_point> find_end(const Allotment& a
   if (allotment.system != "Slurm") return std::nullopt;
   // Asked first: the end may have been moved since the job began.
   const auto said = ask({"squeue", "-h", "-o", "%e", "-j", allotment.job});
-  std::tm local = {};
-  if (said && strptime(said->c_str(), "%Y-%m-%dT%H:%M:%S", &local) != nullptr) {
-    local.tm_isdst = -1;
-    return Clock::from_time_t(std::mktime(&local));
-  }
+  if (const auto end = parse_slurm_time(said.value_or(""))) return end;
   const auto seconds = environment.find("SLURM_JOB_END_TIME");
   const auto end = seconds == environment.end() ? std::nullopt : parse_int64(seconds->second);
   return end ? std::optional(Clock::from_time_t(*end)) : std::nullopt;

@@ -106,6 +106,14 @@ std::string host_lost_by_ssh(std::string_view line) {
   return "";
 }
 
+// The host that Slurm says is down, as in "srun: error: Node failure on node3"; "" if the line is not about
+// that.
+std::string host_lost_by_slurm(std::string_view line) {
+  std::string host = word_after(line, "srun: error: Node failure on ");
+  if (!host.empty() && host.back() == '.') host.pop_back();
+  return host;
+}
+
 // Open MPI 4.1: help-orterun.txt.
 bool says_program_is_missing(std::string_view line) {
   return contains_any(line, {"unable to launch the specified application as it could not access",
@@ -200,9 +208,15 @@ int signal_named(std::string_view what) {
 // From here on srun ends ranks itself, by SIGKILL in the end.
 bool says_srun_ends_the_others(std::string_view line) { return contains(line, "srun: Job step aborted:"); }
 
+// Of srun, which has found no slurmd on a host.
+bool is_failed_launch(std::string_view line) {
+  return starts_with(line, "srun: error: Task launch for ") && contains(line, " failed on node ");
+}
+
 // srun's notes on how it ends the others.
 bool is_noise_of_srun(std::string_view line) {
-  return contains_any(line, {"srun: Force Terminated ", "_step_signal: Terminating "}) ||
+  return contains_any(line, {"srun: Force Terminated ", "_step_signal: Terminating ",
+                             "srun: forcing job termination", "srun: error: Node failure on "}) ||
          says_srun_ends_the_others(line) ||
          (contains(line, "slurmstepd-") && contains(line, " CANCELLED AT "));
 }
@@ -284,6 +298,13 @@ void BannerReader::look_for_improper_ends(std::string_view line) {
       .how = "ended without MPI_Finalize, which an exit before the end of the program leaves out"};
 }
 
+// "srun: error: Task launch for StepId=43.2 failed on node node3: Communication connection failure"
+void BannerReader::look_for_failed_launches(std::string_view line) {
+  if (!is_failed_launch(line)) return;
+  failing_ = true;
+  if (unreachable_.empty()) unreachable_ = line.substr(line.find("Task launch for "));
+}
+
 const std::optional<BannerReader::DeadRank>& BannerReader::dead_rank() const {
   return dead_rank_ || failed_rank_ ? dead_rank_ : ended_with_others_;
 }
@@ -293,6 +314,7 @@ void BannerReader::look_for_deaths(std::string_view line) {
   look_for_exit_codes(line);
   look_for_mpi_errors(line);
   look_for_improper_ends(line);
+  look_for_failed_launches(line);
   if (!dead_rank_ && contains(line, "exited on signal")) {
     const auto rank = parse_int64(word_after(line, "noticed that process rank "));
     const std::string host = word_after(line, " on node ");
@@ -304,6 +326,7 @@ void BannerReader::look_for_deaths(std::string_view line) {
   if (!lost_host_.empty() || lost_daemon_) return;
   lost_daemon_ = daemon_lost_in_sending(line);
   lost_host_ = contains(line, "Remote daemon:") ? word_after(line, " on node ") : host_lost_by_ssh(line);
+  if (lost_host_.empty()) lost_host_ = host_lost_by_slurm(line);
   failing_ = failing_ || !lost_host_.empty() || lost_daemon_;
 }
 
@@ -313,7 +336,7 @@ std::vector<std::string> BannerReader::read(std::string_view line) {
     ssh_lines_.emplace_back(line);
     return {};
   }
-  if (says_note_is_lost(line)) return {};
+  if (says_note_is_lost(line) || is_failed_launch(line)) return {};
   if (is_of_stopped_rank(line) && !in_block_) return {};
   if ((missing_ || !unreachable_.empty()) && counts_notes(line)) return {};
   if (!in_block_ && !is_dashes(line))

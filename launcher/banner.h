@@ -32,6 +32,8 @@ class BannerReader {
   /// The rank that mpirun or srun names as killed by a signal. None where srun has killed it since another
   /// one ended with an exit code.
   const std::optional<DeadRank>& dead_rank() const;
+  /// True if that rank is only known to have been killed by srun, with all others.
+  bool is_dead_with_others() const { return !dead_rank_ && !failed_rank_ && ended_with_others_; }
   struct FailedRank {
     int rank = 0;
     std::string host = {};  // "": mpirun does not say
@@ -41,8 +43,8 @@ class BannerReader {
   /// The first rank that mpirun or srun says ended with an exit code, but for the code of a stop, by an MPI
   /// error or without MPI_Finalize.
   const std::optional<FailedRank>& failed_rank() const { return failed_rank_; }
-  /// What ssh has said of hosts that it could not reach; "" for nothing. Neither those lines nor mpirun's
-  /// blocks about them are printed. Until such a block has come, they wait for it or for the end.
+  /// What ssh or srun has said of hosts that it could not reach; "" for nothing. Neither those lines nor
+  /// mpirun's blocks about them are printed. Until such a block has come, they wait for it or for the end.
   const std::string& unreachable() const { return unreachable_; }
   bool holds_words_of_ssh() const { return !ssh_lines_.empty(); }
   struct Missing {
@@ -53,8 +55,8 @@ class BannerReader {
   const std::optional<Missing>& missing() const { return missing_; }
   /// True if mpirun finds fewer slots than the job has ranks; its block about that is not printed.
   bool lacks_slots() const { return lacks_slots_; }
-  /// The host with which mpirun's daemon network, or the ssh that started its daemon, has lost contact; ""
-  /// for none.
+  /// The host with which mpirun's daemon network, the ssh that started its daemon, or Slurm has lost contact;
+  /// "" for none.
   const std::string& lost_host() const { return lost_host_; }
   /// Where mpirun names that host's daemon only by its number: they count from 1 through the hosts, in the
   /// job's order, that are not mpirun's own.
@@ -68,6 +70,7 @@ class BannerReader {
   void look_for_exit_codes(std::string_view line);
   void look_for_mpi_errors(std::string_view line);
   void look_for_improper_ends(std::string_view line);
+  void look_for_failed_launches(std::string_view line);
   std::vector<std::string> end_block();
   void take_words_of_ssh();
   bool is_of_stopped_rank(std::string_view line) const;

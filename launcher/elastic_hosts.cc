@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <kolo/launcher/machines.h>
+#include <kolo/launcher/srun_command.h>
 
 namespace kolo::launcher {
 namespace {
@@ -21,7 +22,6 @@ using std::chrono::seconds;
 constexpr seconds kBetweenWords{30};  // while it waits
 constexpr int kBetweenLooks_ms = 500;
 constexpr milliseconds kToLook{6000};  // a connection has 1 s, a command 5
-constexpr int kSlurmdPort = 6818;
 
 std::string value_of_mca(const Options& options, const std::string& name) {
   const auto& words = options.mpi_args;
@@ -37,13 +37,8 @@ std::vector<std::string> split_at_spaces(const std::string& text) {
   return {std::istream_iterator<std::string>(words), {}};
 }
 
-Agent agent_of(const Options& options, const Surroundings& found) {
-  Agent agent{.command = {}, .port = 0, .hostname = found.hostname};
-  if (options.launcher == Launcher::srun) {
-    const char* const port = std::getenv("SLURMD_PORT");
-    agent.port = port == nullptr ? kSlurmdPort : std::atoi(port);
-    return agent;
-  }
+Agent agent_of(const Options& options) {
+  Agent agent;
   agent.command = split_at_spaces(value_of_mca(options, "plm_rsh_agent"));
   if (agent.command.empty()) agent.command = {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5"};
   for (const std::string& word : split_at_spaces(value_of_mca(options, "plm_rsh_args")))
@@ -51,12 +46,19 @@ Agent agent_of(const Options& options, const Surroundings& found) {
   return agent;
 }
 
-WatchPlan plan_of(const Options& options, const Surroundings& found) {
+std::optional<SlurmJob> slurm_of(const Options& options) {
+  if (!starts_by_slurm(options)) return std::nullopt;
+  return SlurmJob(options.allotment->job, options.allotment->restarts, ask_program);
+}
+
+WatchPlan plan_of(const Options& options, const Surroundings& found, const std::optional<SlurmJob>& slurm) {
+  Agent agent = slurm ? slurm->agent(options.hosts) : agent_of(options);
+  agent.hostname = found.hostname;
   return {.listed = options.hosts,
           .discover = options.elastic->discover,
           .slots_per_host = options.elastic->slots_per_host,
           .every = options.elastic->discover_every,
-          .agent = agent_of(options, found)};
+          .agent = std::move(agent)};
 }
 
 std::string names_of(const std::vector<Host>& hosts) {
@@ -92,17 +94,57 @@ ElasticHosts::ElasticHosts(const Options& options, const Surroundings& found, Si
     : elastic_(*options.elastic),
       signals_(signals),
       say_(std::move(say)),
+      slurm_(slurm_of(options)),
       pool_(elastic_.rules, options.hosts),
-      watch_(plan_of(options, found)) {}
+      watch_(plan_of(options, found, slurm_)) {}
+
+void ElasticHosts::see_list() {
+  std::vector<SeenHost> list = watch_.list();
+  std::erase_if(list, [&](const SeenHost& seen) { return left_job_.contains(seen.host.name); });
+  pool_.see(list);
+}
+
+// Such a host may answer again, but Slurm starts nothing on it for this job. Asked only when it matters: the
+// controller serves a whole site. True if one of `hosts` has left.
+bool ElasticHosts::drop_hosts_that_left(const std::vector<Host>& hosts) {
+  const auto there = slurm_ ? slurm_->hosts() : std::nullopt;
+  if (!there) return false;
+  std::vector<std::string> left;
+  for (const Host& host : hosts)
+    if (!contains_host(*there, host.name) && left_job_.insert(host.name).second) left.push_back(host.name);
+  if (left.empty()) return false;
+  warnings_.push_back(fmt::format("Slurm has taken {} out of this job", fmt::join(left, ", ")));
+  see_list();
+  return true;
+}
+
+// False, and it is told, where too few hosts are left that could come back.
+bool ElasticHosts::may_wait_for_hosts() {
+  drop_hosts_that_left(pool_.listed());
+  for (const std::string& warning : take_warnings()) say_(warning);
+  const int left = total_slots(pool_.listed());
+  if (left_job_.empty() || !elastic_.discover.empty() || left >= elastic_.rules.min_ranks) return true;
+  say_(fmt::format("{} {} left, --min-ranks is {}", ranks_text(left), left == 1 ? "is" : "are",
+                   elastic_.rules.min_ranks));
+  return false;
+}
+
+std::vector<std::string> ElasticHosts::take_warnings() {
+  std::vector<std::string> warnings = watch_.take_warnings();
+  std::move(warnings_.begin(), warnings_.end(), std::back_inserter(warnings));
+  warnings_.clear();
+  return warnings;
+}
 
 std::optional<int> ElasticHosts::wait_for_hosts(std::vector<Host>& chosen) {
   const auto begin = Clock::now();
   auto next_word = begin;
   has_waited_ = false;
   for (;;) {
-    for (const std::string& warning : watch_.take_warnings()) say_(warning);
+    for (const std::string& warning : take_warnings()) say_(warning);
     const auto now = Clock::now();
     if (has_list_) chosen = pool_.choose(now);
+    if (!chosen.empty() && started_ && drop_hosts_that_left(chosen)) continue;
     if (!chosen.empty()) return std::nullopt;
     if (has_list_ && now - begin >= elastic_.wait_for_hosts) {
       const int there = pool_.available_ranks(now);
@@ -111,6 +153,7 @@ std::optional<int> ElasticHosts::wait_for_hosts(std::vector<Host>& chosen) {
       return 1;
     }
     if (has_list_ && now >= next_word) {
+      if (started_ && !may_wait_for_hosts()) return 1;
       const std::string cause = cause_.empty() ? "" : std::exchange(cause_, "") + "; ";
       say_(fmt::format("{}waiting for {}", cause, pool_.missing(now)));
       next_word = now + kBetweenWords;
@@ -123,7 +166,7 @@ std::optional<int> ElasticHosts::wait_for_hosts(std::vector<Host>& chosen) {
         say_(fmt::format("SIG{} has ended the waiting for hosts", sigabbrev_np(*number)));
         return 128 + *number;
       }
-    if (watch_.read()) pool_.see(watch_.list()), has_list_ = true;
+    if (watch_.read()) see_list(), has_list_ = true;
   }
 }
 
@@ -174,20 +217,24 @@ std::optional<int> ElasticHosts::prepare(Options& options, Surroundings& found) 
   options.hosts = chosen;
   options.ranks = total_slots(chosen);
   find_machines_of(options, found);
+  for (const Host& host : chosen) lost_.erase(host.name);
+  if (elastic_.discover.empty() && pool_.uses_all()) watch_.rest();
   return std::nullopt;
 }
 
 bool ElasticHosts::is_to_grow() {
   if (!watch_.read()) return false;
-  pool_.see(watch_.list());
-  return !pool_.growth(Clock::now()).empty();
+  see_list();
+  const auto added = pool_.growth(Clock::now());
+  if (added.empty()) return false;
+  return !drop_hosts_that_left(added) || !pool_.growth(Clock::now()).empty();
 }
 
 // What the launcher has told, and who of the others does not answer now.
 std::vector<std::string> ElasticHosts::lost_hosts(const JobResult& result) {
   std::vector<std::string> lost = result.lost_hosts;
   const bool has_looked = watch_.look_now(lost, kToLook);
-  if (has_looked) pool_.see(watch_.list());
+  if (has_looked) see_list();
   for (const SeenHost& seen : has_looked ? watch_.list() : std::vector<SeenHost>{}) {
     const bool is_used = contains_host(pool_.in_use(), seen.host.name);
     if (is_used && !seen.answers && !contains_host(lost, seen.host.name)) lost.push_back(seen.host.name);
@@ -208,7 +255,7 @@ ElasticHosts::Cause ElasticHosts::look_at(const JobResult& result, int stopped_e
     return Cause::growth;
   }
   const auto lose = [&](const std::vector<std::string>& hosts, std::string cause) {
-    for (const std::string& host : hosts) pool_.lose(host, Clock::now());
+    for (const std::string& host : hosts) pool_.lose(host, Clock::now()), lost_.insert(host);
     cause_ = std::move(cause);
     return Cause::host;
   };
@@ -223,6 +270,12 @@ ElasticHosts::Cause ElasticHosts::look_at(const JobResult& result, int stopped_e
   cause_ = fmt::format("{} has lost ranks twice in 10 minutes and is not used for {} s", killed_on,
                        pool_.cools_for(killed_on, Clock::now()).count());
   return Cause::ranks;
+}
+
+bool ElasticHosts::is_ended_by_slurm() const {
+  if (!slurm_ || !slurm_->is_ended_by({lost_.begin(), lost_.end()})) return false;
+  say_("Slurm ends this job because a node failed; submit it with --no-kill");
+  return true;
 }
 
 }  // namespace kolo::launcher

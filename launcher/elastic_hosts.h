@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include <kolo/launcher/job_result.h>
 #include <kolo/launcher/mpirun_command.h>
 #include <kolo/launcher/options.h>
+#include <kolo/launcher/slurm_job.h>
 
 namespace kolo::launcher {
 
@@ -45,12 +47,19 @@ class ElasticHosts {
   pid_t watching_process() const { return watch_.pid(); }
   /// Takes what is known of the hosts by now; true if the ranks are to be stopped, to go on with more.
   bool is_to_grow();
+  /// After a stop that a batch system may have asked for: true, and it is told, where Slurm ends the job
+  /// because a node has failed.
+  bool is_ended_by_slurm() const;
+
   /// Sentences that the user has not been told.
-  std::vector<std::string> take_warnings() { return watch_.take_warnings(); }
+  std::vector<std::string> take_warnings();
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  void see_list();
+  bool drop_hosts_that_left(const std::vector<Host>& hosts);
+  bool may_wait_for_hosts();
   std::vector<std::string> lost_hosts(const JobResult& result);
   std::optional<int> wait_for_hosts(std::vector<Host>& chosen);
   void tell_start(const std::vector<Host>& before, const std::vector<Host>& chosen);
@@ -59,8 +68,12 @@ class ElasticHosts {
   const ElasticOptions elastic_;
   SignalQueue& signals_;
   const Say say_;
+  std::optional<SlurmJob> slurm_;  // where its daemons start the ranks
   HostPool pool_;
   HostWatch watch_;
+  std::set<std::string> left_job_;  // hosts that Slurm has taken away
+  std::set<std::string> lost_;      // hosts that the ranks have lost
+  std::vector<std::string> warnings_;
   bool has_list_ = false;
   bool started_ = false;
   int restarts_ = 0;

@@ -1,6 +1,7 @@
-// Lists of hosts and of numbers as batch systems write them.
+// Lists of hosts and of numbers, and times, as batch systems write them.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,5 +16,8 @@ std::vector<std::string> expand_host_list(std::string_view text);
 /// `2(x3),1`, Slurm's numbers for each host: 2, 2, 2, 1. All are at least 1. Empty for a text that is no such
 /// list, or for more than a million.
 std::vector<int> expand_counts(std::string_view text);
+
+/// `2026-11-28T06:14:21`, in the time of this place, at the start of `text`; nothing for anything else.
+std::optional<std::chrono::system_clock::time_point> parse_slurm_time(const std::string& text);
 
 }  // namespace kolo::launcher

@@ -113,6 +113,17 @@ std::vector<Host> HostPool::growth(Time now) const {
 
 int HostPool::available_ranks(Time now) const { return total_slots(best(now, rules_.max_ranks)); }
 
+std::vector<Host> HostPool::listed() const {
+  std::vector<Host> hosts;
+  for (const Entry& entry : entries_) hosts.push_back(entry.host);
+  return hosts;
+}
+
+bool HostPool::uses_all() const {
+  return std::all_of(entries_.begin(), entries_.end(),
+                     [&](const Entry& entry) { return contains_host(in_use_, entry.host.name); });
+}
+
 seconds HostPool::cools_for(std::string_view host, Time now) const {
   const Entry* const entry = find(host);
   if (entry == nullptr || now >= entry->cools_until) return seconds(0);

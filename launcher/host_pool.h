@@ -60,6 +60,10 @@ class HostPool {
   std::string unusable(Time now) const;
   /// The ranks for which there is room now.
   int available_ranks(Time now) const;
+  /// Every host of the list, whether it can be used or not.
+  std::vector<Host> listed() const;
+  /// True if every host of the list is in use: none can come that is known now.
+  bool uses_all() const;
   /// How long this host cools; 0 s for one that does not.
   std::chrono::seconds cools_for(std::string_view host, Time now) const;
   const std::vector<Host>& in_use() const { return in_use_; }

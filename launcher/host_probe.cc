@@ -72,6 +72,10 @@ HostProbe::Place& HostProbe::place_of(const std::string& host) {
   Place place;
   place.name = host;
   place.port = std::to_string(agent_.port);
+  if (const auto daemon = agent_.daemons.find(host); daemon != agent_.daemons.end()) {
+    place.name = daemon->second.name;
+    place.port = std::to_string(daemon->second.port);
+  }
   if (agent_.port == 0) {
     place.by_command = true;
     if (is_ssh(agent_.command)) {

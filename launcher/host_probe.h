@@ -11,12 +11,19 @@
 
 namespace kolo::launcher {
 
+/// Where a daemon listens.
+struct DaemonPlace {
+  std::string name;  // of its host, or an address
+  int port = 0;
+};
+
 /// How ranks come to other hosts.
 struct Agent {
-  std::vector<std::string>
-      command;           // ssh, or another program, with its arguments in front of the host's name
-  int port = 0;          // of a daemon that listens on each host, as slurmd; 0: it is the command that counts
-  std::string hostname;  // of this machine, which needs no agent
+  std::vector<std::string> command =
+      {};        // ssh, or another program, with its arguments in front of the host's name
+  int port = 0;  // of a daemon that listens on each host, as slurmd; 0: it is the command that counts
+  std::map<std::string, DaemonPlace> daemons = {};  // by the host's name; of others the name and `port`
+  std::string hostname = {};                        // of this machine, which needs no agent
 };
 
 /// Asks hosts whether they are there. Where the agent is ssh, a connection to the port that `ssh -G` names

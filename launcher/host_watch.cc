@@ -18,8 +18,8 @@
 #include <kolo/core/base/text.h>
 
 // The process writes lines: `round <requests seen>`, `host <slots> <name>` for each of the list, `there
-// <index>` or `silent <index>` for each as soon as it is known, `over`; and `warning <text>` at any time. A
-// byte that it reads is a request to look at once.
+// <index>` or `silent <index>` for each as soon as it is known, `over`; and `warning <text>` at any time. It
+// reads bytes: kLook to look at once, kRest to look no more until then.
 namespace kolo::launcher {
 namespace {
 
@@ -27,6 +27,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr std::chrono::seconds kLongestDiscovery{30};
+constexpr char kLook = '?', kRest = '.';
 
 class Watcher {
  public:
@@ -45,6 +46,7 @@ class Watcher {
   HostProbe probe_;
   std::vector<Host> hosts_;
   int requests_ = 0;
+  bool rests_ = false;
   bool warned_ = false;
 };
 
@@ -88,13 +90,20 @@ void Watcher::look(bool looks_up) {
 
 // True for a request.
 bool Watcher::wait() {
-  pollfd request = {in_, POLLIN, 0};
-  if (poll(&request, 1, static_cast<int>(milliseconds(plan_.every).count())) <= 0) return false;
-  std::array<char, 64> bytes;
-  const ssize_t count = ::read(in_, bytes.data(), bytes.size());
-  if (count <= 0) _exit(0);
-  requests_ += static_cast<int>(count);
-  return true;
+  for (;;) {
+    pollfd request = {in_, POLLIN, 0};
+    const int period = rests_ ? -1 : static_cast<int>(milliseconds(plan_.every).count());
+    if (poll(&request, 1, period) <= 0) return false;
+    std::array<char, 64> bytes;
+    const ssize_t count = ::read(in_, bytes.data(), bytes.size());
+    if (count <= 0) _exit(0);
+    const int before = requests_;
+    for (ssize_t i = 0; i < count; ++i) {
+      rests_ = bytes[i] == kRest;
+      if (!rests_) ++requests_;
+    }
+    if (requests_ > before) return true;
+  }
 }
 
 void Watcher::run() {
@@ -184,6 +193,8 @@ void HostWatch::take_line(const std::string& line) {
   }
 }
 
+void HostWatch::rest() { [[maybe_unused]] const ssize_t written = write(to_.get(), &kRest, 1); }
+
 std::vector<std::string> HostWatch::take_warnings() { return std::exchange(warnings_, {}); }
 
 bool HostWatch::round_is_enough(const std::vector<std::string>& without) const {
@@ -202,7 +213,7 @@ bool HostWatch::look_now(const std::vector<std::string>& without, milliseconds l
   if (from_.get() < 0) end(), start();
   const auto deadline = Clock::now() + limit;
   ++asked_;
-  if (write(to_.get(), "?", 1) != 1) return false;
+  if (write(to_.get(), &kLook, 1) != 1) return false;
   while (!round_is_enough(without)) {
     const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now()).count();
     if (left <= 0 || from_.get() < 0) return false;

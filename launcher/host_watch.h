@@ -45,6 +45,9 @@ class HostWatch {
   /// Asks all hosts at once, and waits until each has answered but for those in `without`, or its time is
   /// over. False, and list() is as it was, after `limit`.
   bool look_now(const std::vector<std::string>& without, std::chrono::milliseconds limit);
+  /// Nobody needs the answers now: no host is asked until the next look_now(). A connection that only looks
+  /// leaves a line in the log of the daemon there.
+  void rest();
 
  private:
   void start();

@@ -56,6 +56,7 @@ class Job {
   void ask_to_stop();
   void end_mpirun();
   void kill_everything();
+  void end_for_another_start();
   void end_at_once();
   void handle_deadline();
   void handle_stop_time();
@@ -239,6 +240,14 @@ void Job::kill_everything() {
   deadline_.reset();  // SIGKILL needs none
 }
 
+// mpirun waits for a lost host longer than it takes to start again, and a SIGTERM meanwhile can crash it. The
+// ranks of srun are no children of its own: at a SIGTERM it has Slurm kill them, and then waits as mpirun.
+void Job::end_for_another_start() {
+  if (options_.launcher != Launcher::srun) return kill_everything();
+  end_mpirun();
+  set_deadline(kEndWhereElastic);
+}
+
 void Job::end_at_once() {
   forced_ = true;
   if (!here_) return end_mpirun();
@@ -250,8 +259,8 @@ void Job::end_at_once() {
 
 void Job::handle_deadline() {
   if (!deadline_ || Clock::now() < *deadline_ || stage_ == Stage::ended) return;
-  // mpirun waits for a lost host longer than it takes to start again, and a SIGTERM meanwhile can crash it.
-  if (stage_ == Stage::ending || (elastic_ && stage_ == Stage::running)) return kill_everything();
+  if (stage_ == Stage::ending) return kill_everything();
+  if (elastic_ && stage_ == Stage::running) return end_for_another_start();
   if (stage_ == Stage::stopping && ranks_asked_ && !forced_) tell_grace_is_over();
   end_mpirun();
 }

@@ -21,8 +21,10 @@ void JobEnd::tell_gone(int rank, const std::string& host) {
 
 void JobEnd::tell_failed_rank(int exit_code, bool is_forced) {
   const BannerReader& banner = router_.banner();
-  if (const auto& dead = banner.dead_rank()) return tell_gone(dead->rank, dead->host);
+  const auto& dead = banner.dead_rank();
+  if (dead && !banner.is_dead_with_others()) return tell_gone(dead->rank, dead->host);
   if (!lost_host().empty()) return;  // the other hosts' ranks end because of that
+  if (dead) return tell_gone(dead->rank, dead->host);
   if (const auto& failed = banner.failed_rank())
     return tell(fmt::format(
         "rank {} on {} {}", failed->rank, failed->host.empty() ? host_of(failed->rank) : failed->host,
@@ -43,8 +45,8 @@ std::string JobEnd::host_of(int rank) const {
 
 std::string JobEnd::lost_host() const {
   const BannerReader& banner = router_.banner();
-  if (!banner.lost_daemon() && banner.lost_host().empty() && !banner.dead_rank())
-    return router_.silent_host();
+  const bool has_dead_rank = banner.dead_rank() && !banner.is_dead_with_others();
+  if (!banner.lost_daemon() && banner.lost_host().empty() && !has_dead_rank) return router_.silent_host();
   if (!banner.lost_daemon()) return banner.lost_host();
   int daemon = 0;
   for (const Host& host : options_.hosts)
@@ -79,7 +81,8 @@ int JobEnd::exit_code(int launchers_code) const {
 
 std::string JobEnd::host_of_killed_rank() const {
   const auto& dead = router_.banner().dead_rank();
-  const bool may_be_the_host = dead && (dead->signal == SIGKILL || dead->signal == SIGBUS);
+  const bool may_be_the_host =
+      dead && !router_.banner().is_dead_with_others() && (dead->signal == SIGKILL || dead->signal == SIGBUS);
   return may_be_the_host ? dead->host : "";
 }
 

@@ -118,6 +118,16 @@ void add_quick_end(std::vector<std::string>& command, const Options& options) {
   command.insert(command.end(), {"--mca", "odls_base_sigkill_timeout", "0"});
 }
 
+// For Slurm the step with the daemons of an elastic job's last start is over when a lost host has said so.
+void add_overlapping_steps(std::vector<std::string>& command, const Options& options,
+                           const Surroundings& found) {
+  const bool is_slurm = options.allotment && options.allotment->system == "Slurm";
+  if (!options.elastic || !is_slurm || contains(options.mpi_args, "plm_slurm_args") ||
+      contains(found.variables, "OMPI_MCA_plm_slurm_args"))
+    return;
+  command.insert(command.end(), {"--mca", "plm_slurm_args", "--overlap"});
+}
+
 // Shared memory is all that ranks of one machine need. Others listen: tcp on every address, ofi on the
 // machine's own.
 void add_shared_memory_alone(std::vector<std::string>& command, const Options& options,
@@ -245,6 +255,7 @@ std::vector<std::string> compose_mpirun(const Options& options, const Surroundin
   if (all_ranks_here(options, found)) add_shared_memory_alone(command, options, found);
   else add_keepalive(command, options, found);
   add_quick_end(command, options);
+  add_overlapping_steps(command, options, found);
   for (const auto& [name, entry] : exported_variables(options, found))
     command.insert(command.end(), {"-x", entry});
   command.insert(command.end(), options.mpi_args.begin(), options.mpi_args.end());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <random>
 #include <string>
 
@@ -60,6 +61,7 @@ class Restarts {
   bool is_over(const JobResult& result) const;
   bool may_start_again(const JobResult& result);
   int final_code(int code) const;
+  int code_without_start(int code);
 
   Options options_;
   Surroundings found_;
@@ -69,6 +71,7 @@ class Restarts {
   std::optional<OutputFiles> files_;
   Progress progress_;
   int failures_ = 0, starts_ = 0;
+  std::optional<std::int64_t> last_step_;
   const std::uint32_t token_ = std::random_device()();
 };
 
@@ -113,11 +116,21 @@ int Restarts::final_code(int code) const {
   return hides && code == options_.stopped_exit_code ? 0 : code;
 }
 
+// The hosts did not come, or a signal has ended the waiting for them. Queued again the job gets others.
+int Restarts::code_without_start(int code) {
+  constexpr int kGaveUp = 1;
+  if (elastic_->is_ended_by_slurm()) return code;
+  return code == kGaveUp && options_.requeue ? requeue(options_, last_step_, signals_) : code;
+}
+
 int Restarts::run() {
   for (;;) {
     if (elastic_)
-      if (const auto code = elastic_->prepare(options_, found_)) return *code;
+      if (const auto code = elastic_->prepare(options_, found_)) return code_without_start(*code);
     const JobResult result = run_once();
+    last_step_ = std::max(last_step_, result.last_step);
+    if (elastic_ && result.stop_requested && elastic_->is_ended_by_slurm())
+      return final_code(result.exit_code);
     const bool stopped = options_.stopped_exit_code != 0 && result.exit_code == options_.stopped_exit_code;
     const bool to_grow = result.asked_to_grow && !result.stop_requested && stopped;
     if (stopped && !to_grow && options_.requeue) return requeue(options_, result.last_step, signals_);

@@ -28,7 +28,7 @@ std::string obstacle(const Options& options, const Ask& ask) {
   if (!options.mpi_args.empty()) return "--mpi-args are mpirun's";
   if (!options.cluster.empty()) return "--cluster is for mpirun";
   if (options.hosts.empty() || !has_all_hosts(options)) return "not all hosts belong to this job of Slurm";
-  if (options.allotment->groups > 1 && !is_whole_job(options))
+  if (options.allotment->groups > 1 && (options.elastic || !is_whole_job(options)))
     return "of a heterogeneous job it starts all ranks or none";
   const auto known = ask({"srun", "--mpi=list"});
   if (!known || known->find("pmix") == std::string::npos)
@@ -57,6 +57,13 @@ Launcher choose_launcher(const Options& options, const Ask& ask) {
   return Launcher::mpirun;
 }
 
+bool starts_by_slurm(const Options& options) {
+  if (options.launcher == Launcher::srun) return true;
+  const bool is_slurm = options.allotment && options.allotment->system == "Slurm";
+  return is_slurm && options.allotment->groups == 1 && has_all_hosts(options) &&
+         std::find(options.mpi_args.begin(), options.mpi_args.end(), "plm") == options.mpi_args.end();
+}
+
 std::vector<std::string> compose_srun(const Options& options, const Surroundings& found, bool tagged) {
   std::vector<std::string> command = {"env"};
   for (const auto& [name, entry] : exported_variables(options, found))
@@ -66,8 +73,10 @@ std::vector<std::string> compose_srun(const Options& options, const Surroundings
   command.push_back(options.stopped_exit_code == 0 ? "--kill-on-bad-exit=1" : "--kill-on-bad-exit=0");
   command.push_back(options.hand_on_stdin ? "--input=0" : "--input=none");
   if (tagged) command.emplace_back("--label");
-  if (std::find(found.variables.begin(), found.variables.end(), "SLURM_STEP_ID") != found.variables.end())
-    command.emplace_back("--overlap");
+  const auto& variables = found.variables;
+  const bool is_in_step = std::find(variables.begin(), variables.end(), "SLURM_STEP_ID") != variables.end();
+  // The step of an elastic job's last start is over for Slurm when a lost host has said so.
+  if (is_in_step || options.elastic) command.emplace_back("--overlap");
   if (options.bind == Bind::none) command.emplace_back("--cpu-bind=none");
   if (options.allotment->groups > 1) {
     command.push_back(fmt::format("--het-group=0-{}", options.allotment->groups - 1));

@@ -17,6 +17,10 @@ namespace kolo::launcher {
 /// Throws InvalidArgumentError for --launcher srun where srun cannot start the job.
 Launcher choose_launcher(const Options& options, const Ask& ask);
 
+/// True if Slurm's daemons start the ranks, or mpirun's daemons, on the job's hosts; else ssh does, or
+/// another agent. Once the launcher is chosen.
+bool starts_by_slurm(const Options& options);
+
 /// The arguments of srun behind `env` and the variables that kolorun sets, the program last. Ranks fill the
 /// hosts in the order of mpirun. `tagged`: srun marks each line with its rank. Throws InvalidArgumentError as
 /// compose_mpirun does.

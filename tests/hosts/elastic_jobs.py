@@ -1,5 +1,6 @@
 """Elastic jobs on the hosts of hosts.py, watched line by line: for elastic_test.py, elastic_slurm_test.py and bench/elastic_times.py."""
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -14,11 +15,11 @@ PATIENCE_S = 40
 
 
 class Job:
-    """kolorun --elastic, with each line that it writes and when that was."""
+    """kolorun --elastic, with each line that it writes and when that was. around: a command that starts it, as salloc."""
 
-    def __init__(self, test, *command, host="node1", env=None):
-        self.test = test
-        self.process = test.cluster.popen([KOLORUN, "--elastic", "-q", "--prefix", "never", *command], host=host, env=env,
+    def __init__(self, test, *command, host="node1", env=None, around=()):
+        self.test, self.around = test, around
+        self.process = test.cluster.popen([*around, KOLORUN, "--elastic", "-q", "--prefix", "never", *command], host=host, env=env,
                                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         test.addCleanup(self.end)
         self.lines = []
@@ -34,6 +35,12 @@ class Job:
         with self.news:
             self.lines.append((time.monotonic(), None))
             self.news.notify_all()
+
+    def ask_to_stop(self):
+        pid = self.process.pid
+        if self.around:
+            pid = int(pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+        os.kill(pid, signal.SIGTERM)
 
     def text(self):
         return "\n".join(line for _, line in self.lines if line is not None)
@@ -75,10 +82,14 @@ class ElasticTest(hosts.FolderTest):
 
     def setUp(self):
         super().setUp()
-        self.cluster = hosts.Hosts(self.hosts_count)
-        self.cluster.__enter__()
-        self.addCleanup(self.cluster.close)
+        self.cluster = self.make_hosts()
         self.checkpoints = self.folder / "ck"
+
+    def make_hosts(self):
+        cluster = hosts.Hosts(self.hosts_count)
+        cluster.__enter__()
+        self.addCleanup(cluster.close)
+        return cluster
 
     def names(self, *numbers, slots=2):
         return ",".join(f"node{n}:{slots}" for n in numbers)
@@ -97,7 +108,7 @@ class ElasticTest(hosts.FolderTest):
             time.sleep(0.02)
 
     def stop(self, job):
-        job.process.send_signal(signal.SIGTERM)
+        job.ask_to_stop()
         return job.over()
 
     def kill_rank(self, rank):

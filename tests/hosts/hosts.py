@@ -185,7 +185,7 @@ class Hosts:
         for pid in (pid for host in self._first for pid in self.pids(host)):
             with contextlib.suppress(OSError):
                 variables = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-                rank = [v for v in variables if v.startswith(b"OMPI_COMM_WORLD_RANK=")]
+                rank = [v for v in variables if v.startswith((b"OMPI_COMM_WORLD_RANK=", b"PMIX_RANK="))]
                 if rank and os.path.basename(os.readlink(f"/proc/{pid}/exe")) == pathlib.Path(program).name:
                     found[int(rank[0].split(b"=")[1])] = pid
         return found

@@ -387,5 +387,32 @@ TEST(Banner, NamesAnotherCodeThanThatOfAStop) {
   EXPECT_THAT(reader.read(dashes), SizeIs(4));
 }
 
+TEST(BannerOfSrun, NamesTheNodeThatSlurmTakesForDown) {
+  BannerReader reader(true);
+  EXPECT_THAT(reader.read("srun: error: Node failure on node3"), IsEmpty());
+  EXPECT_EQ(reader.lost_host(), "node3");
+  EXPECT_TRUE(reader.failing());
+}
+
+TEST(BannerOfSrun, NamesAHostWithoutItsDaemonAsOneThatCannotBeReached) {
+  BannerReader reader(false);
+  const std::string words =
+      "Task launch for StepId=43.2 failed on node node3: Communication connection failure";
+  EXPECT_THAT(reader.read("srun: error: " + words), IsEmpty());
+  EXPECT_EQ(reader.unreachable(), words);
+  EXPECT_TRUE(reader.failing());
+}
+
+TEST(BannerOfSrun, TellsRanksThatItHasKilledFromOneThatDied) {
+  BannerReader ended(true);
+  ended.read("srun: Job step aborted: Waiting up to 7 seconds for job step to finish.");
+  ended.read("srun: error: node1: task 0: Killed");
+  EXPECT_TRUE(ended.dead_rank());
+  EXPECT_TRUE(ended.is_dead_with_others());
+  BannerReader died(true);
+  died.read("srun: error: node1: task 0: Killed");
+  EXPECT_FALSE(died.is_dead_with_others());
+}
+
 }  // namespace
 }  // namespace kolo::launcher

@@ -250,6 +250,20 @@ TEST(HostPool, TakesTheSlotsThatTheListSaysNow) {
   EXPECT_THAT(pool.pool.choose(pool.now()), ElementsAre(Host{"a", 4}, Host{"b", 1}));
 }
 
+TEST(HostPool, KnowsWhetherAnyListedHostIsNotInUse) {
+  Pool pool({.spares = 1});
+  pool.choose();
+  EXPECT_FALSE(pool.pool.uses_all());
+  Pool all;
+  EXPECT_FALSE(all.pool.uses_all());
+  all.choose();
+  EXPECT_TRUE(all.pool.uses_all());
+  all.lose("c");
+  all.choose();
+  EXPECT_FALSE(all.pool.uses_all());
+  EXPECT_EQ(names(all.pool.listed()), names(kThree));
+}
+
 TEST(HostPool, KeepsWhatItHasOnHostsThatItDoesNotKnow) {
   Pool pool;
   pool.choose();

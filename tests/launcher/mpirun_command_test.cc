@@ -50,6 +50,20 @@ TEST(MpirunCommand, HandsOnTheNumberOfTheBatchJob) {
               AllOf(HasSubstr("-x PBS_JOBID "), Not(HasSubstr("PBS_QUEUE"))));
 }
 
+TEST(MpirunCommand, SharesTheNodesWithTheStepOfAnElasticJobsLastStart) {
+  Options options = ranks_on(4, {{"node1", 2}, {"node2", 2}});
+  options.elastic.emplace();
+  const std::string overlap = "--mca plm_slurm_args --overlap ";
+  EXPECT_THAT(line(options, machine(2)), Not(HasSubstr(overlap)));
+  options.allotment.emplace();
+  options.allotment->system = "Slurm";
+  options.allotment->hosts = options.hosts;
+  EXPECT_THAT(line(options, machine(2)), HasSubstr(overlap));
+  Surroundings chosen = machine(2);
+  chosen.variables = {"OMPI_MCA_plm_slurm_args"};
+  EXPECT_THAT(line(options, chosen), Not(HasSubstr(overlap)));
+}
+
 TEST(MpirunCommand, HandsOnAHostfileThatMpirunAloneUnderstands) {
   Options options = ranks_on(2, {{"node1", 1, true}, {"node2", 1}});
   options.hostfile = "my hosts";

@@ -65,6 +65,14 @@ TEST(Srun, SharesTheStepThatKolorunRunsIn) {
   EXPECT_THAT(line(job({{"a", 1}})), Not(HasSubstr("--overlap")));
 }
 
+TEST(Srun, SharesTheNodesWithTheStepOfAnElasticJobsLastStart) {
+  Options options = job({{"a", 2}, {"b", 2}, {"c", 2}});
+  options.elastic.emplace();
+  options.hosts = {{"a", 2}, {"c", 2}};
+  options.ranks = 4;
+  EXPECT_THAT(line(options), HasSubstr("--overlap -n 4 -w a,a,c,c --distribution=arbitrary "));
+}
+
 TEST(Srun, LetsRanksLeaveThatStoppedWithACodeOfTheirOwn) {
   Options options = job({{"a", 2}});
   options.stopped_exit_code = 75;
@@ -88,6 +96,31 @@ TEST(ChooseLauncher, TakesSrunWhereItCanStartTheJob) {
   Options not_slurm;
   not_slurm.launcher = Launcher::srun;
   EXPECT_THROW(choose_launcher(not_slurm, with_pmix), InvalidArgumentError);
+}
+
+TEST(ChooseLauncher, LeavesHeterogeneousJobsWhoseHostsComeAndGoToMpirun) {
+  const Ask with_pmix = saying("\tpmix\n");
+  Options options = job({{"a", 2}, {"b", 1}});
+  options.allotment->groups = 2;
+  EXPECT_EQ(choose_launcher(options, with_pmix), Launcher::srun);
+  options.elastic.emplace();
+  EXPECT_EQ(choose_launcher(options, with_pmix), Launcher::mpirun);
+}
+
+TEST(StartsBySlurm, WhereItsDaemonsStartTheRanksOrThoseOfMpirun) {
+  Options options = job({{"a", 2}, {"b", 1}});
+  options.launcher = Launcher::mpirun;
+  EXPECT_TRUE(starts_by_slurm(options));
+  options.mpi_args = {"--mca", "plm", "rsh"};
+  EXPECT_FALSE(starts_by_slurm(options));
+  options.mpi_args.clear();
+  options.allotment->groups = 2;
+  EXPECT_FALSE(starts_by_slurm(options)) << "mpirun then uses ssh";
+  options.launcher = Launcher::srun;
+  EXPECT_TRUE(starts_by_slurm(options));
+  Options without;
+  without.launcher = Launcher::mpirun;
+  EXPECT_FALSE(starts_by_slurm(without));
 }
 
 TEST(Label, IsTheRankBeforeTheText) {
