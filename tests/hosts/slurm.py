@@ -186,7 +186,21 @@ class StoppedJobs(hosts.FolderTest):
     def start_again(self, job):
         """Slurm holds a job that was queued again for two minutes."""
         self.lab.wait_for(lambda: self.lab.show(job)["JobState"] == "PENDING")
+        time.sleep(1.1)  # slurmd refuses a start within the second in which it has ended the last one
         self.lab.run(["scontrol", "update", f"JobId={job}", "StartTime=now"])
+
+
+class StoppedTrainings(StoppedJobs):
+    """The jobs are trainings with sleepy, two ranks on two hosts."""
+
+    def submit(self, *kolorun, steps, ms, options=(), name="ck", env=None):
+        return self.submit_command(hosts.BIN / "kolorun", *kolorun, hosts.PROBE.parent / "sleepy", self.folder / name, steps, ms, options=options, env=env)
+
+    def saved(self, name="ck"):
+        """The newest saved step, and the bytes of its weights and slots."""
+        steps = [int(re.search(r"ckpt-(\d+)\.", path.name).group(1)) for path in (self.folder / name).glob("*.index.json")]
+        newest = max(steps, default=-1)
+        return newest, (self.folder / name / f"model.ckpt-{newest}.safetensors").read_bytes() if newest >= 0 else b""
 
 
 def command_line():

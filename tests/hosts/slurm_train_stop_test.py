@@ -1,12 +1,6 @@
 #!/usr/bin/env python3
-"""A training that Slurm stops has saved, says so by its exit code, and goes on.
-
-PREEMPTIONS: how many in all (1), each at a random moment.
-"""
-import os
-import random
+"""A training that Slurm stops has saved, says so by its exit code, and goes on."""
 import re
-import time
 
 import hosts
 import slurm
@@ -14,19 +8,9 @@ import slurm
 KOLORUN = hosts.BIN / "kolorun"
 SLEEPY = hosts.PROBE.parent / "sleepy"
 STEPS = 100
-PREEMPTIONS = int(os.environ.get("PREEMPTIONS", "1"))
 
 
-class Stop(slurm.StoppedJobs):
-    def submit(self, *kolorun, steps, ms, options=(), name="ck", env=None):
-        return self.submit_command(KOLORUN, *kolorun, SLEEPY, self.folder / name, steps, ms, options=options, env=env)
-
-    def saved(self, name="ck"):
-        """The newest saved step, and the bytes of its weights and slots."""
-        steps = [int(re.search(r"ckpt-(\d+)\.", path.name).group(1)) for path in (self.folder / name).glob("*.index.json")]
-        newest = max(steps, default=-1)
-        return newest, (self.folder / name / f"model.ckpt-{newest}.safetensors").read_bytes() if newest >= 0 else b""
-
+class Stop(slurm.StoppedTrainings):
     def stopped_by(self, signal, *kolorun):
         """A job of 3 s steps gets a signal as from sbatch --signal, which would take half a minute here."""
         job = self.submit(*kolorun, steps=400, ms=3000)
@@ -55,27 +39,18 @@ class Stop(slurm.StoppedJobs):
         self.assertNotIn("MPI_ABORT", output)
         self.assertIn(f"ends at step {self.saved()[0]}", output)
 
-    def preempted(self, name, wait_s):
-        """Its job is preempted wait_s after its first step has begun."""
-        job = self.submit("--requeue", steps=STEPS, ms=150, name=name)
+    def test_a_preempted_training_goes_on_and_ends_with_the_bytes_of_an_undisturbed_one(self):
+        self.over(self.submit(steps=STEPS, ms=1, name="undisturbed"), "COMPLETED", 0)
+        job = self.submit("--requeue", steps=STEPS, ms=150)
         self.wait_for_line(job, "starts at step 0")
-        time.sleep(wait_s)
         self.preempt(job, "Slurm starts job")
         stopped = int(re.search(r"stopped at step (\d+)", self.lab.output(job)).group(1))
-        self.assertEqual(self.saved(name)[0], stopped)
+        self.assertEqual(self.saved()[0], stopped)
         self.start_again(job)
         output = self.over(job, "COMPLETED", 0)
         self.assertIn(f"starts at step {stopped}\n", output)
         self.assertEqual(self.lab.show(job)["Restarts"], "1")
-        self.assertEqual(self.saved(name), (STEPS, self.undisturbed), output)
-        return stopped
-
-    def test_a_preempted_training_goes_on_and_ends_with_the_bytes_of_an_undisturbed_one(self):
-        self.over(self.submit(steps=STEPS, ms=1, name="undisturbed"), "COMPLETED", 0)
-        self.undisturbed = self.saved("undisturbed")[1]
-        for i in range(PREEMPTIONS):
-            with self.subTest(i=i):
-                print(f"preemption {i}: stopped at step {self.preempted(f'ck{i}', random.uniform(0, 6))} of {STEPS}", flush=True)
+        self.assertEqual(self.saved(), (STEPS, self.saved("undisturbed")[1]), output)
 
     def test_a_job_that_cannot_be_queued_again_says_so(self):
         result = self.lab.run(["salloc", "-Q", "-N2", "-n2", "--time=1", KOLORUN, "--requeue", "--stop-before", 56, SLEEPY, self.folder / "ck", 400, 100])
