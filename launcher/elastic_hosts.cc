@@ -250,6 +250,11 @@ ElasticHosts::Cause ElasticHosts::look_at(const JobResult& result, int stopped_e
   const std::vector<std::string> added = std::exchange(added_, {});
   last_step_ = std::max(result.last_step, last_step_);
   standing_since_ = result.last_sign;
+  if (!result.going_hosts.empty() && result.exit_code == stopped_exit_code) {
+    for (const std::string& host : result.going_hosts) pool_.drain(host);
+    cause_ = sentence(result.going_hosts, "is about to go", "are about to go");
+    return Cause::notice;
+  }
   if (result.asked_to_grow && result.exit_code == stopped_exit_code) {
     grows_ = true;
     return Cause::growth;

@@ -38,7 +38,8 @@ class ElasticHosts {
     program,  // nothing that hosts explain
     host,     // one was lost, or could not start the ranks
     ranks,    // a host has lost ranks before, and is not used for a while
-    growth    // the ranks were stopped for it
+    growth,   // the ranks were stopped for it
+    notice    // they were stopped since a host is about to go
   };
   Cause look_at(const JobResult& result, int stopped_exit_code);
 

@@ -36,6 +36,7 @@ void HostPool::see(const std::vector<SeenHost>& list) {
     entries.push_back(known ? *known : Entry{.host = seen.host, .next_cooling = rules_.least_cooling});
     entries.back().host = seen.host;
     entries.back().answers = seen.answers;
+    entries.back().goes = entries.back().goes && seen.answers;
   }
   entries_ = std::move(entries);
 }
@@ -51,6 +52,10 @@ void HostPool::lose(std::string_view host, Time now) {
   entry->last_loss = now;
 }
 
+void HostPool::drain(std::string_view host) {
+  if (Entry* const entry = find(host)) entry->goes = true;
+}
+
 bool HostPool::note_killed_rank(std::string_view host, Time now) {
   Entry* const entry = find(host);
   if (entry == nullptr) return false;
@@ -63,7 +68,7 @@ bool HostPool::note_killed_rank(std::string_view host, Time now) {
 }
 
 bool HostPool::is_usable(const Entry& entry, Time now) const {
-  return entry.answers && now >= entry.cools_until;
+  return entry.answers && !entry.goes && now >= entry.cools_until;
 }
 
 std::vector<Host> HostPool::best(Time now, int most_ranks) const {
@@ -135,7 +140,8 @@ std::string HostPool::unusable(Time now) const {
   for (const Entry& entry : entries_) {
     if (is_usable(entry, now)) continue;
     if (!why.empty()) why += ", ";
-    why += now < entry.cools_until
+    why += entry.goes ? fmt::format("{} is about to go", entry.host.name)
+           : now < entry.cools_until
                ? fmt::format("{} cools for {} s", entry.host.name, cools_for(entry.host.name, now).count())
                : fmt::format("{} does not answer", entry.host.name);
   }

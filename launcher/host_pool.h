@@ -27,10 +27,10 @@ struct SeenHost {
   bool answers = false;
 };
 
-/// A host is in use, spare, cooling or absent. A lost host cools: for least_cooling, twice as long after each
-/// further loss up to most_cooling, half as long after each ten minutes without one. A host that answers and
-/// does not cool can be used; those in use keep their order, so that rank 0 stays where it is. Knows no
-/// clock: every call says when it is made, none earlier than the one before. One thread.
+/// A host is in use, spare, cooling, about to go or absent. A lost host cools: for least_cooling, twice as
+/// long after each further loss up to most_cooling, half as long after each ten minutes without one. A host
+/// that answers and does not cool can be used; those in use keep their order, so that rank 0 stays where it
+/// is. Knows no clock: every call says when it is made, none earlier than the one before. One thread.
 class HostPool {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -42,6 +42,8 @@ class HostPool {
   void see(const std::vector<SeenHost>& list);
   /// The host is gone, or not fit to run ranks: it cools.
   void lose(std::string_view host, Time now);
+  /// The host is about to go: it is not used until it has been away.
+  void drain(std::string_view host);
   /// A signal that a broken machine sends has ended a rank there. True if it is the second one within ten
   /// minutes, or a later one: the host then counts as lost.
   bool note_killed_rank(std::string_view host, Time now);
@@ -72,6 +74,7 @@ class HostPool {
   struct Entry {
     Host host;
     bool answers = true;
+    bool goes = false;  // soon
     Time cools_until = Time::min();
     std::chrono::seconds next_cooling;
     Time last_loss = Time::min();

@@ -61,6 +61,7 @@ class Job {
   void handle_deadline();
   void handle_stop_time();
   void handle_stop_file();
+  void handle_going_hosts();
   void handle_news_of_hosts();
   void set_deadline(milliseconds from_now) { deadline_ = Clock::now() + from_now; }
   void tell_grace_is_over();
@@ -71,6 +72,7 @@ class Job {
   SignalQueue& signals_;
   const bool here_;
   const bool tagged_;
+  const std::string hostname_;
   std::optional<RankPipes> pipes_;
   std::optional<JobFolders> folders_;
   OutputSink out_{STDOUT_FILENO}, err_{STDERR_FILENO};
@@ -85,7 +87,8 @@ class Job {
   bool stop_requested_ = false;
   bool ranks_asked_ = false;  // to stop; false where none was there
   bool asked_to_grow_ = false;
-  bool forced_ = false;  // ended without waiting for the ranks
+  size_t going_hosts_ = 0;  // as far as they were looked at
+  bool forced_ = false;     // ended without waiting for the ranks
   int exit_code_ = 0;
 };
 
@@ -101,6 +104,7 @@ Job::Job(const Options& options, const Surroundings& found, StopTime& stop_time,
       signals_(signals),
       here_(options.launcher != Launcher::srun && all_ranks_here(options, found)),
       tagged_(!here_ && (wants_prefix(options) || files != nullptr)),
+      hostname_(found.hostname),
       router_(options, tagged_, out_, err_, files),
       end_(options, found.hostname, router_) {
   Options redirected = options;
@@ -284,6 +288,18 @@ void Job::handle_stop_file() {
   ask_to_stop();
 }
 
+// Their ranks have already asked all ranks to stop. An elastic job then goes on elsewhere; but not if
+// kolorun's own host goes, or if all see the file and so nobody knows which one goes.
+void Job::handle_going_hosts() {
+  const auto& going = router_.going_hosts();
+  if (going.size() == std::exchange(going_hosts_, going.size()) || stage_ != Stage::running) return;
+  next_look_ = {};
+  handle_stop_file();
+  if (stage_ != Stage::running || !is_this_machine(going.back(), hostname_)) return;
+  router_.say("kolorun: this host is about to go; the job stops");
+  ask_to_stop();
+}
+
 // By SIGUSR1, which kolo's programs take likewise: the first SIGTERM is left to who wants the job to end. It
 // has no deadline, since what it would end goes on well.
 void Job::handle_news_of_hosts() {
@@ -333,13 +349,15 @@ JobResult Job::run() {
     handle_stop_file();
     handle_news_of_hosts();
     read_outputs();
+    handle_going_hosts();
     flush_sinks();
   }
   read_outputs();
   router_.finish();
-  const bool has_stopped_to_grow = asked_to_grow_ && exit_code_ == options_.stopped_exit_code;
+  const bool was_asked = asked_to_grow_ || !router_.going_hosts().empty();
+  const bool has_stopped_to_go_on = was_asked && exit_code_ == options_.stopped_exit_code;
   // Else the signal was kolorun's.
-  if (!stop_requested_ && !has_stopped_to_grow) end_.tell_failed_rank(exit_code_, forced_);
+  if (!stop_requested_ && !has_stopped_to_go_on) end_.tell_failed_rank(exit_code_, forced_);
   end_.tell_lost_host();
   const bool could_not_start = end_.tell_start_failure();
   if (could_not_start) exit_code_ = 1;  // mpirun's tells nothing: 255, 135
@@ -358,6 +376,7 @@ JobResult Job::run() {
           .hosts_without_start = could_not_start ? end_.hosts_without_start() : std::vector<std::string>{},
           .host_of_killed_rank = end_.host_of_killed_rank(),
           .asked_to_grow = asked_to_grow_,
+          .going_hosts = router_.going_hosts(),
           .last_sign = router_.last_step_at().value_or(Clock::now())};
 }
 

@@ -19,6 +19,7 @@ struct JobResult {
   std::vector<std::string> lost_hosts = {}, hosts_without_start = {};
   std::string host_of_killed_rank = {};  // by SIGKILL or SIGBUS; "" for none
   bool asked_to_grow = false;
+  std::vector<std::string> going_hosts = {};             // about to go, as their ranks have told
   std::chrono::steady_clock::time_point last_sign = {};  // of progress: a step, else the job's end
 };
 

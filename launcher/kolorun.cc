@@ -23,6 +23,7 @@
 #include <kolo/launcher/program_search.h>
 #include <kolo/launcher/restarts.h>
 #include <kolo/launcher/srun_command.h>
+#include <kolo/launcher/stop_here.h>
 
 namespace kolo::launcher {
 namespace {
@@ -99,6 +100,12 @@ void clear_stop_file(const Options& options) {
                              options.stop_file);
 }
 
+// On this host kolorun looks itself.
+void look_for_file_on_other_hosts(Options& options, const Surroundings& found) {
+  if (options.stop_file.empty() || all_ranks_here(options, found)) return;
+  options.exported.push_back("KOLO_STOP_FILE=" + std::filesystem::absolute(options.stop_file).string());
+}
+
 std::vector<std::string> compose(const Options& options, const Surroundings& found) {
   if (options.program.empty()) return compose_network_probe(options, found);
   return options.launcher == Launcher::srun ? compose_srun(options, found, false)
@@ -126,11 +133,14 @@ int run(Options options) {
   if (options.help) return fmt::print("{}", help_text()), 0;
   if (options.version) return fmt::print("kolorun {}\n", KOLO_VERSION), 0;
   if (options.check_build) return fmt::print("{}", check_build_text()), 0;
+  if (options.stop_here) return stop_ranks_here(options.wait_s);
   // For the ranks, and for find_surroundings, which hands it to other hosts.
   setenv("KOLO_STOP_GRACE_S", fmt::format("{:g}", options.stop_grace_s).c_str(), 1);
   if (options.stopped_exit_code != 0)
     setenv("KOLO_STOPPED_EXIT_CODE", std::to_string(options.stopped_exit_code).c_str(), 1);
+  if (!options.stop_when.empty()) setenv("KOLO_STOP_WHEN", options.stop_when.c_str(), 1);
   const Surroundings found = find_surroundings();
+  look_for_file_on_other_hosts(options, found);
   options.launcher = options.program.empty() ? Launcher::mpirun : choose_launcher(options, ask_program);
   // Composed here once so that what is wrong with the options is told before anything starts.
   const std::vector<std::string> command = compose(options, found);

@@ -41,7 +41,15 @@ po::options_description make_description() {
       "ask the ranks to stop S seconds before the time of a Slurm job ends (60, at most a tenth of what is "
       "left "
       "at the start; 0: never)")("stop-file", text("PATH"),
-                                 "ask the ranks to stop when this file appears; looked for once a second")(
+                                 "ask the ranks to stop when this file appears; looked for once a second on "
+                                 "each host")("stop-when", text("CMD"),
+                                              "run this command every 5 s on each host; where it ends with "
+                                              "0, that host is about to go: the ranks stop, "
+                                              "with --elastic to go on without it")(
+      "stop-here",
+      "start nothing: ask the ranks on this host to stop, and wait "
+      "until they have ended; exit code 0 if all have")("wait", text("S"),
+                                                        "for --stop-here: at most so many seconds (25)")(
       "requeue", "when the ranks were stopped and have saved, ask the batch system to start this job again")(
       "stopped-exit-code", text("N"),
       "exit code of a job that was stopped and has saved (KOLO_STOPPED_EXIT_CODE, else 0; with --requeue "
@@ -275,6 +283,15 @@ void read_lists(Options& options, const po::variables_map& values) {
   }
 }
 
+bool read_stop_here(Options& options, const po::variables_map& values) {
+  options.stop_here = values.count("stop-here") > 0;
+  if (values.count("wait") > 0) {
+    if (!options.stop_here) throw InvalidArgumentError("--wait belongs to --stop-here, which is not given");
+    options.wait_s = seconds_of("--wait", values["wait"].as<std::string>());
+  }
+  return options.stop_here;
+}
+
 void read_stopping(Options& options, const po::variables_map& values, const Environment& environment) {
   constexpr int kTemporaryFailure = 75;  // EX_TEMPFAIL of sysexits.h
   constexpr int kMost = 125;             // shells use those above
@@ -319,6 +336,7 @@ Options parse_command_line(int argc, const char* const* argv, const Environment&
   options.check_build = values.count("check-build") > 0;
   if (options.help || options.version || options.check_build) return options;
 
+  if (read_stop_here(options, values)) return options;
   options.show_allotment = values.count("show-allotment") > 0;
   options.dry_run = values.count("dry-run") > 0;
   options.quiet = values.count("quiet") > 0;
@@ -337,6 +355,7 @@ Options parse_command_line(int argc, const char* const* argv, const Environment&
     options.launcher = static_cast<Launcher>(
         choice("--launcher", values["launcher"].as<std::string>(), {"auto", "srun", "mpirun"}));
   if (values.count("stop-file")) options.stop_file = values["stop-file"].as<std::string>();
+  if (values.count("stop-when")) options.stop_when = values["stop-when"].as<std::string>();
   if (values.count("stop-before"))
     options.stop_before_s = seconds_of("--stop-before", values["stop-before"].as<std::string>());
   options.elastic = read_elastic(values, given_ranks(values));

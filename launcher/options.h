@@ -27,10 +27,11 @@ struct Options {
   Launcher launcher = Launcher::automatic;  // --launcher; choose_launcher makes it one of the others
   std::optional<double> stop_before_s;      // --stop-before; empty: 60, at most a tenth of what is left
   std::string stop_file;                    // --stop-file: the ranks stop when it appears
-  bool requeue = false;                     // --requeue
-  int stopped_exit_code = 0;                // --stopped-exit-code, KOLO_STOPPED_EXIT_CODE; with --requeue 75
-  double stop_grace_s = 10;               // --stop-grace: time the ranks have to save after a request to stop
-  int restarts = 0;                       // --restarts
+  std::string stop_when;      // --stop-when: … when this command ends with 0 on one of the hosts
+  bool requeue = false;       // --requeue
+  int stopped_exit_code = 0;  // --stopped-exit-code, KOLO_STOPPED_EXIT_CODE; with --requeue 75
+  double stop_grace_s = 10;   // --stop-grace: time the ranks have to save after a request to stop
+  int restarts = 0;           // --restarts
   std::optional<ElasticOptions> elastic;  // --elastic: hosts and ranks are then those of the first start
   bool dry_run = false;                   // --dry-run
   bool quiet = false;                     // -q
@@ -45,6 +46,8 @@ struct Options {
   ScalingQuestion scaling;                // --gradient-bytes, --step-ms
   bool json = false;                      // --json: of --check-network's report
   bool show_allotment = false;            // --show-allotment
+  bool stop_here = false;                 // --stop-here: no job, but the end of those whose ranks are here
+  double wait_s = 25;                     // --wait: for them
   bool help = false, version = false, check_build = false;
   std::vector<std::string> program;  // its name and arguments: what starts with the first word that is no
                                      // option, or stands after --; empty only with --check-network

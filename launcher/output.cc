@@ -188,6 +188,14 @@ std::optional<ToldStep> take_last_step(std::string& line) {
   return ToldStep{*step, std::chrono::milliseconds(age.value_or(0))};
 }
 
+std::string take_going_host(std::string& line) {
+  const size_t start = line.find(kHostGoesMarker);
+  if (start == std::string::npos) return "";
+  std::string host = line.substr(start + sizeof kHostGoesMarker - 1);
+  line.erase(start);
+  return host;
+}
+
 std::optional<GoneRank> find_gone_rank(std::string_view line) {
   constexpr std::string_view kRank = " rank ", kOn = " on ", kGone = " is gone (last step ";
   const size_t gone = line.find(kGone), bracket = line.find(']');
@@ -243,6 +251,19 @@ void OutputRouter::look_at_words(std::string_view line) {
   if (is_another && silent_host_.empty()) silent_host_ = gone->host;
 }
 
+// True if the rank has told kolorun something in this line.
+bool OutputRouter::take_marks(std::string& line) {
+  if (std::string host = take_going_host(line); !host.empty()) {
+    if (std::find(going_hosts_.begin(), going_hosts_.end(), host) == going_hosts_.end())
+      going_hosts_.push_back(std::move(host));
+    return true;
+  }
+  const auto told = take_last_step(line);
+  if (told && (!last_step_ || told->step > *last_step_))
+    last_step_ = told->step, last_step_at_ = std::chrono::steady_clock::now() - told->age;
+  return told.has_value();
+}
+
 void OutputRouter::take_line(int rank, Stream stream, const LineCutter::Piece& piece, LineCutter* cutter) {
   if (piece.is_rest) {
     // Of a line of ssh's that the banner's reader has kept back.
@@ -255,9 +276,7 @@ void OutputRouter::take_line(int rank, Stream stream, const LineCutter::Piece& p
   std::string line(piece.line);
   if (rank == kMpirunItself && is_count_of_failed_starts(line)) return;
   if (stream == Stream::err) {
-    if (const auto told = take_last_step(line)) {
-      if (!last_step_ || told->step > *last_step_)
-        last_step_ = told->step, last_step_at_ = std::chrono::steady_clock::now() - told->age;
+    if (take_marks(line)) {
       // The rank may have been in the middle of a line, as of a progress bar.
       if (cutter) return cutter->continue_with(std::move(line));
       if (line.empty()) return;

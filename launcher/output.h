@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <kolo/launcher/banner.h>
 #include <kolo/launcher/options.h>
@@ -93,6 +94,10 @@ struct ToldStep {
 /// Lines of a rank on stderr that carry its last step (kLastStepMarker): that is taken out of `line`.
 std::optional<ToldStep> take_last_step(std::string& line);
 
+/// Lines of a rank on stderr that name its host as one that is about to go (kHostGoesMarker): that is taken
+/// out of `line`. "" for none.
+std::string take_going_host(std::string& line);
+
 /// What a rank logs of one whose process or host is gone: `[0/6 node1] E … rank 4 on node3 is gone (last step
 /// 80)`. Of a host that does not answer it names all ranks, else one.
 struct GoneRank {
@@ -127,10 +132,13 @@ class OutputRouter {
   std::optional<std::chrono::steady_clock::time_point> last_step_at() const { return last_step_at_; }
   /// A host of which one rank has said that several ranks there are gone: it does not answer. "" for none.
   const std::string& silent_host() const { return silent_host_; }
+  /// Hosts that are about to go, as ranks there have told.
+  const std::vector<std::string>& going_hosts() const { return going_hosts_; }
   /// True since a rank has said that the ranks compute different things.
   bool ranks_disagree() const { return ranks_disagree_; }
 
  private:
+  bool take_marks(std::string& line);
   void look_at_words(std::string_view line);
   void take_labelled(Stream stream, const LineCutter::Piece& piece);
   void take_line(int rank, Stream stream, const LineCutter::Piece& piece, LineCutter* cutter = nullptr);
@@ -153,6 +161,7 @@ class OutputRouter {
   std::optional<std::chrono::steady_clock::time_point> last_step_at_;
   std::map<std::string, GoneRank> gone_ranks_;  // the first one, by who has said it
   std::string silent_host_;
+  std::vector<std::string> going_hosts_;
   bool ranks_disagree_ = false;
   bool launcher_has_spoken_ = false;
   bool line_open_ = false;  // on the terminal stands a line that is to be rewritten

@@ -101,7 +101,7 @@ bool Restarts::is_over(const JobResult& result) const {
 bool Restarts::may_start_again(const JobResult& result) {
   using Cause = ElasticHosts::Cause;
   const Cause cause = elastic_ ? elastic_->look_at(result, options_.stopped_exit_code) : Cause::program;
-  if (cause == Cause::growth || cause == Cause::host) return true;
+  if (cause == Cause::growth || cause == Cause::host || cause == Cause::notice) return true;
   if (cause == Cause::program && failures_ == options_.restarts) return false;
   progress_.note(result);
   if (progress_.is_hopeless()) return tell(progress_.why()), false;
@@ -132,14 +132,15 @@ int Restarts::run() {
     if (elastic_ && result.stop_requested && elastic_->is_ended_by_slurm())
       return final_code(result.exit_code);
     const bool stopped = options_.stopped_exit_code != 0 && result.exit_code == options_.stopped_exit_code;
-    const bool to_grow = result.asked_to_grow && !result.stop_requested && stopped;
-    if (stopped && !to_grow && options_.requeue) return requeue(options_, result.last_step, signals_);
-    if ((options_.requeue && result.stop_requested) || (result.asked_to_grow && result.exit_code == 0))
+    const bool was_asked = elastic_ && (result.asked_to_grow || !result.going_hosts.empty());
+    const bool goes_on = was_asked && !result.stop_requested && stopped;
+    if (stopped && !goes_on && options_.requeue) return requeue(options_, result.last_step, signals_);
+    if ((options_.requeue && result.stop_requested) || (was_asked && result.exit_code == 0))
       tell(fmt::format(
           "the job was asked to stop and ended with exit code {}, not {}: it is not {} again; a program that "
           "has more to do returns kolo::exit_code()",
           result.exit_code, options_.stopped_exit_code, options_.requeue ? "queued" : "started"));
-    if (is_over(result) || (stopped && !to_grow) || !may_start_again(result))
+    if (is_over(result) || (stopped && !goes_on) || !may_start_again(result))
       return final_code(result.exit_code);
   }
 }

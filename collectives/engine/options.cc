@@ -72,8 +72,9 @@ const std::vector<std::string>& known_variables() {
       "KOLO_FLIGHT_DIR",       "KOLO_FUSION_BYTES",      "KOLO_GPU_SPIN_US",     "KOLO_KERNELS",
       "KOLO_JOB_START",        "KOLO_LAUNCHER",          "KOLO_LOG_LEVEL",       "KOLO_NCCL_INIT_TIMEOUT_S",
       "KOLO_PID_NAMESPACE",    "KOLO_RANK_PROCESS",      "KOLO_RPC_CHUNK_BYTES", "KOLO_STALL_ABORT_S",
-      "KOLO_STALL_WARNING_S",  "KOLO_STOPPED_EXIT_CODE", "KOLO_STOP_GRACE_S",    "KOLO_TERMINAL",
-      "KOLO_TIMELINE",         "KOLO_VIRTUAL_GPUS",      "KOLO_WORKSPACE_MIB",
+      "KOLO_STALL_WARNING_S",  "KOLO_STOPPED_EXIT_CODE", "KOLO_STOP_FILE",       "KOLO_STOP_GRACE_S",
+      "KOLO_STOP_WHEN",        "KOLO_TERMINAL",          "KOLO_TIMELINE",        "KOLO_VIRTUAL_GPUS",
+      "KOLO_WORKSPACE_MIB",
   };
   return names;
 }

@@ -199,6 +199,7 @@ void start(Parsed parsed, int* argc, char*** argv, std::function<MpiComm()> make
     take_down(runtime);
     throw;
   }
+  if (info.local_rank == 0) runtime->look_for_notice();
   if (info.rank != 0) return;
   for (const auto& line : unknown_kolo_variables(known_variables())) log_warning("{}", line);
 }

@@ -252,6 +252,7 @@ void Runtime::tune() {
 }
 
 void Runtime::leave() {
+  notice_.reset();
   if (!thread_) {
     engine_->close();
     return;

@@ -14,6 +14,7 @@
 #include <kolo/collectives/algorithms/mpi_communicator.h>
 #include <kolo/collectives/engine/engine.h>
 #include <kolo/collectives/engine/options.h>
+#include <kolo/collectives/job/stop_notice.h>
 #include <kolo/collectives/progress/comm_thread.h>
 #include <kolo/collectives/progress/flight_recorder.h>
 #include <kolo/collectives/transport/lifelines.h>
@@ -69,6 +70,8 @@ class Runtime {
   void say_goodbye() {
     if (lifelines_) lifelines_->say_goodbye();
   }
+  /// Of the end of this host, as KOLO_STOP_WHEN and KOLO_STOP_FILE ask; until leave(). By one rank of a host.
+  void look_for_notice() { notice_ = StopNotice::from_environment(); }
   /// Ends what is pending, tells the other ranks and waits until all have left; finalises MPI if it started
   /// it.
   void leave();
@@ -103,6 +106,7 @@ class Runtime {
   std::unique_ptr<MpiMailbox> engine_mailbox_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<RecordOnSignal> record_on_signal_;
+  std::unique_ptr<StopNotice> notice_;
   std::vector<std::string> hosts_;
   std::atomic<int> lost_rank_{-1}, second_lost_rank_{-1};  // neighbours
   std::function<void(bool together)> at_leave_;

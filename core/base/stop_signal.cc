@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
@@ -10,6 +11,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include <kolo/core/base/process.h>
 
@@ -54,12 +56,10 @@ void tell_at_the_keyboard() {
 
 void on_signal(int number) {
   const int interrupted_errno = errno;  // write() may change it under a system call's caller
-  if (number != SIGUSR1) {
-    if (terminations.fetch_add(1) > 0) _exit(128 + number);
-    const std::int64_t step = completed_step.load();
-    if (under_kolorun.load() && step >= 0) write_last_step(step);
-    if (number == SIGINT) tell_at_the_keyboard();
-  }
+  if (terminations.fetch_add(1) > 0) _exit(128 + number);
+  const std::int64_t step = completed_step.load();
+  if (under_kolorun.load() && step >= 0) write_last_step(step);
+  if (number == SIGINT) tell_at_the_keyboard();
   stop.store(true);
   errno = interrupted_errno;
 }
@@ -67,6 +67,29 @@ void on_signal(int number) {
 void on_record_signal(int number) {
   if (number == SIGTERM && last_words.exchange(true)) _exit(128 + SIGTERM);
   if (number == SIGUSR2) record_wanted.store(true);
+}
+
+std::array<char, 320> host_goes_line{};  // of this host; written before the handler is there
+size_t host_goes_bytes = 0;
+
+// SIGUSR1 alone. kolorun's value says that this host goes, not only that the ranks are to stop.
+void on_request(int, siginfo_t* info, void*) {
+  const int interrupted_errno = errno;
+  const bool host_goes = info->si_code == SI_QUEUE && info->si_value.sival_int == kHostGoesValue;
+  if (host_goes && under_kolorun.load()) [[maybe_unused]]
+    const ssize_t written = write(STDERR_FILENO, host_goes_line.data(), host_goes_bytes);
+  stop.store(true);
+  errno = interrupted_errno;
+}
+
+void handle_requests() {
+  const std::string line = kHostGoesMarker + process().hostname.substr(0, 256) + "\n";
+  host_goes_bytes = line.copy(host_goes_line.data(), host_goes_line.size());
+  struct sigaction action = {};
+  action.sa_sigaction = on_request;
+  action.sa_flags = SA_RESTART | SA_ONSTACK | SA_SIGINFO;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGUSR1, &action, nullptr);
 }
 
 void handle(int number, void (*handler)(int)) {
@@ -81,6 +104,11 @@ bool is_handled_by(int number, void (*handler)(int)) {
   struct sigaction action = {};
   return sigaction(number, nullptr, &action) == 0 && (action.sa_flags & SA_SIGINFO) == 0 &&
          action.sa_handler == handler;
+}
+
+bool is_under_kolorun() {
+  const char* launcher = std::getenv("KOLO_LAUNCHER");
+  return launcher != nullptr && std::strcmp(launcher, "kolorun") == 0;
 }
 
 // The handler must not run on the stack of a thread that computes. Kernels that oneDNN 2.6 generates at run
@@ -104,11 +132,10 @@ void give_this_thread_a_signal_stack() {
 
 void install_stop_signals() {
   give_this_thread_a_signal_stack();
-  const char* launcher = std::getenv("KOLO_LAUNCHER");
-  under_kolorun.store(launcher != nullptr && std::strcmp(launcher, "kolorun") == 0);
+  under_kolorun.store(is_under_kolorun());
   times_steps.store(under_kolorun.load() && std::getenv("KOLO_JOB_START") != nullptr);
   handle(SIGTERM, on_signal);
-  handle(SIGUSR1, on_signal);
+  handle_requests();
   if (is_handled_by(SIGINT, SIG_DFL)) handle(SIGINT, on_signal);
 }
 
@@ -137,6 +164,14 @@ void tell_last_step(std::int64_t step) {
 std::int64_t last_completed_step() { return completed_step.load(); }
 
 bool stop_signal_received() { return stop.load(); }
+
+void request_stop() { stop.store(true); }
+
+void tell_host_goes(const std::string& host) {
+  if (!is_under_kolorun()) return;
+  const std::string line = kHostGoesMarker + host + "\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+}
 
 void install_record_signals() {
   give_this_thread_a_signal_stack();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace kolo {
 
@@ -16,6 +17,14 @@ void install_stop_signals();
 void block_stop_signals();
 /// True since the first SIGTERM, SIGINT or SIGUSR1. Any thread.
 bool stop_signal_received();
+/// As SIGUSR1: a request to stop after the current step. Any thread.
+void request_stop();
+/// Under kolorun writes kHostGoesMarker, the name of this host and a newline to stderr, which kolorun takes
+/// out of the stream: an elastic job goes on without it. Any thread.
+void tell_host_goes(const std::string& host);
+inline constexpr char kHostGoesMarker[] = "\x01kolo host-goes ";
+/// The value that `kolorun --stop-here` queues with its SIGUSR1: it stands for such a notice.
+inline constexpr int kHostGoesValue = 0x6b6f;
 /// The training step this process has completed, for whoever reports its death: under kolorun
 /// (KOLO_LAUNCHER=kolorun) the first SIGTERM writes kLastStepMarker, the number and a newline to stderr,
 /// which kolorun takes out of the stream. With KOLO_JOB_START a blank and the milliseconds since that step

@@ -159,6 +159,40 @@ class Elastic(elastic_jobs.ElasticTest):
         self.wait_until_saved(self.saved() + 10)
         self.stop(job)
 
+    def goes_on_without_node2(self, job, give_notice):
+        self.wait_until_saved(20)
+        give_notice()
+        job.wait_for(r"^kolorun: node2 is about to go; going on with 4 ranks on node1, node3 \(restart 1, ")
+        stopped = self.saved()
+        start, _ = job.wait_for(r"^starts at step (\d+)$", times=2)
+        self.assertEqual(int(start[1]), stopped)  # no step is lost
+        self.wait_until_saved(stopped + 10)
+        time.sleep(2)
+        self.assertNotIn("node2 is there", job.text())
+        self.stop(job)
+
+    def test_leaves_a_host_on_which_the_stop_file_appears(self):
+        job = self.train("-H", self.names(1, 2, 3), "--stop-file", "/run/own/leave", "--grow-after", 1, "--discover-every", 1)
+        self.goes_on_without_node2(job, lambda: self.cluster.run(["touch", "/run/own/leave"], host="node2"))
+
+    def test_leaves_a_host_whose_ranks_are_asked_to_stop_there(self):
+        job = self.train("-H", self.names(1, 2, 3), "--grow-after", 1, "--discover-every", 1)
+        def stop_here():
+            result = self.cluster.run([elastic_jobs.KOLORUN, "--stop-here"], host="node2")
+            self.assertEqual(result.code, 0, result)
+            self.assertRegex(result.out, r"^kolorun: 2 ranks here stopped within \d+\.\d s$")
+        self.goes_on_without_node2(job, stop_here)
+        nothing = self.cluster.run([elastic_jobs.KOLORUN, "--stop-here"], host="node2")
+        self.assertEqual((nothing.code, nothing.out), (0, "kolorun: no rank of yours runs here\n"))
+
+    def test_ends_where_kolorun_s_own_host_is_about_to_go(self):
+        job = self.train("-H", self.names(1, 2), "--stop-when", "test $(hostname) = node1 -a -e /run/own/leave")
+        self.wait_until_saved(20)
+        self.cluster.run(["touch", "/run/own/leave"])
+        text = job.over()
+        self.assertIn("kolorun: this host is about to go; the job stops", text)
+        self.assertIn("ends at step", text)
+
     def test_failures_of_the_program_use_up_the_restarts(self):
         job = Job(self, "-H", self.names(1, 2), "sh", "-c", "[ $OMPI_COMM_WORLD_RANK != 1 ] || exit 3; sleep 60")
         text = job.over(code=3)

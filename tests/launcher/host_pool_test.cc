@@ -250,6 +250,20 @@ TEST(HostPool, TakesTheSlotsThatTheListSaysNow) {
   EXPECT_THAT(pool.pool.choose(pool.now()), ElementsAre(Host{"a", 4}, Host{"b", 1}));
 }
 
+TEST(HostPool, LeavesAHostThatIsAboutToGoUntilItHasBeenAway) {
+  Pool pool;
+  pool.choose();
+  pool.pool.drain("b.cluster.example");
+  EXPECT_THAT(pool.choose(), ElementsAre("a", "c"));
+  EXPECT_EQ(pool.pool.unusable(pool.now()), "b is about to go");
+  pool.at = 1000;
+  pool.only({"a", "b", "c"});
+  EXPECT_THAT(pool.growth(), IsEmpty());
+  pool.only({"a", "c"});
+  pool.only({"a", "b", "c"});
+  EXPECT_THAT(pool.growth(), ElementsAre("b"));
+}
+
 TEST(HostPool, KnowsWhetherAnyListedHostIsNotInUse) {
   Pool pool({.spares = 1});
   pool.choose();

@@ -107,6 +107,16 @@ TEST(LastStep, IsTakenOutOfTheLineThatCarriesIt) {
   EXPECT_FALSE(take_last_step(line));
 }
 
+TEST(GoingHost, IsTakenOutOfTheLineThatNamesIt) {
+  std::string line = std::string(kHostGoesMarker) + "node2";
+  EXPECT_EQ(take_going_host(line), "node2");
+  EXPECT_EQ(line, "");
+  line = "started to say" + std::string(kHostGoesMarker) + "node2";
+  EXPECT_EQ(take_going_host(line), "node2");
+  EXPECT_EQ(line, "started to say");
+  EXPECT_EQ(take_going_host(line), "");
+}
+
 std::array<OwnedFd, 2> make_pipe() {
   int ends[2] = {-1, -1};
   EXPECT_EQ(pipe(ends), 0);

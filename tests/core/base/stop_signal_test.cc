@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string>
 
+#include <kolo/core/base/process.h>
 #include <kolo/core/base/stop_signal.h>
 
 namespace kolo {
@@ -200,6 +201,24 @@ TEST(StopSignalDeathTest, TellsNobodyElseTheLastStep) {
         report_completed_step(42);
         raise(SIGTERM);
         exit_with(true);
+      },
+      ExitedWithCode(0), Eq(""));
+}
+
+TEST(StopSignalDeathTest, TellsThatThisHostGoesWhereTheRequestSaysSo) {
+  const std::string line = kHostGoesMarker + process().hostname + "\n";
+  EXPECT_EXIT(
+      {
+        install_under("kolorun");
+        sigqueue(getpid(), SIGUSR1, {.sival_int = kHostGoesValue});
+        exit_with(stop_signal_received());
+      },
+      ExitedWithCode(0), Eq(line));
+  EXPECT_EXIT(
+      {
+        install_under("kolorun");
+        raise(SIGUSR1);
+        exit_with(stop_signal_received());
       },
       ExitedWithCode(0), Eq(""));
 }

@@ -1,0 +1,104 @@
+#include <kolo/launcher/stop_here.h>
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <kolo/core/base/stop_signal.h>
+#include <kolo/core/base/text.h>
+#include <kolo/launcher/child.h>
+
+namespace kolo::launcher {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kBetweenLooks_ms = 50;
+
+std::string file_of(pid_t pid, const char* name) { return fmt::format("/proc/{}/{}", pid, name); }
+
+bool is_own_and_here(pid_t pid) {
+  struct stat status = {};
+  std::error_code failed;
+  const auto space = [&](const std::string& path) {
+    return std::filesystem::read_symlink(path, failed).string();
+  };
+  const auto is_shared = [&](const std::string& kind) {
+    return space(file_of(pid, ("ns/" + kind).c_str())) == space("/proc/self/ns/" + kind) && !failed;
+  };
+  // Hosts are told apart by their names: a container with one of its own is another.
+  return stat(file_of(pid, "").c_str(), &status) == 0 && status.st_uid == geteuid() && is_shared("pid") &&
+         is_shared("uts");
+}
+
+// It has a launcher's place in a job, and libkolo: mpirun's daemons have no place, other programs no libkolo.
+bool is_rank(pid_t pid) {
+  const std::string variables = '\0' + contents_of(file_of(pid, "environ"));
+  constexpr std::string_view kPlaces[] = {"OMPI_COMM_WORLD_RANK=", "PMIX_RANK=", "PMI_RANK="};
+  const bool has_place = std::any_of(std::begin(kPlaces), std::end(kPlaces), [&](std::string_view place) {
+    return variables.find('\0' + std::string(place)) != std::string::npos;
+  });
+  return has_place && contents_of(file_of(pid, "maps")).find("/libkolo.so") != std::string::npos;
+}
+
+bool handles(pid_t pid, int signal) {
+  const std::string status = contents_of(file_of(pid, "status"));
+  constexpr std::string_view kCaught = "SigCgt:";
+  const size_t found = status.find(kCaught);
+  if (found == std::string::npos) return false;
+  const auto caught = std::strtoull(status.c_str() + found + kCaught.size(), nullptr, 16);
+  return (caught >> (signal - 1) & 1) != 0;
+}
+
+void ask(pid_t pid) {
+  const sigval value = {.sival_int = kHostGoesValue};
+  if (handles(pid, SIGUSR1)) sigqueue(pid, SIGUSR1, value);
+  else kill(pid, SIGTERM);
+}
+
+std::vector<pid_t> ranks_here() {
+  std::vector<pid_t> ranks;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", failed)) {
+    const auto pid = parse_int64(entry.path().filename().string());
+    if (pid && is_own_and_here(static_cast<pid_t>(*pid)) && is_rank(static_cast<pid_t>(*pid)))
+      ranks.push_back(static_cast<pid_t>(*pid));
+  }
+  return ranks;
+}
+
+std::string count_of(size_t ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
+
+}  // namespace
+
+int stop_ranks_here(double wait_s) {
+  std::vector<pid_t> ranks = ranks_here();
+  const size_t asked = ranks.size();
+  if (asked == 0) return fmt::print("kolorun: no rank of yours runs here\n"), 0;
+  std::for_each(ranks.begin(), ranks.end(), ask);
+  const auto begin = Clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  while (!ranks.empty() && seconds() < wait_s) {
+    poll(nullptr, 0, kBetweenLooks_ms);
+    std::erase_if(ranks, [](pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; });
+  }
+  if (ranks.empty())
+    return fmt::print("kolorun: {} here stopped within {:.1f} s\n", count_of(asked), seconds()), 0;
+  fmt::print(stderr, "kolorun: {} of {} here did not stop within {:g} s\n", ranks.size(), count_of(asked),
+             wait_s);
+  return 1;
+}
+
+}  // namespace kolo::launcher

@@ -1,0 +1,65 @@
+#include <kolo/collectives/job/stop_notice.h>
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include <kolo/core/base/log.h>
+#include <kolo/core/base/stop_signal.h>
+
+namespace kolo::detail {
+namespace {
+
+using namespace std::chrono_literals;
+
+class StopNoticeTest : public testing::Test {
+ protected:
+  StopNoticeTest() : file_(testing::TempDir() + "stop_notice." + std::to_string(getpid())) {
+    clear_stop_signal();
+    set_log_level(LogLevel::error);
+  }
+  ~StopNoticeTest() override {
+    unlink(file_.c_str());
+    clear_stop_signal();
+  }
+  static bool stops_within(std::chrono::milliseconds limit) {
+    const auto deadline = std::chrono::steady_clock::now() + limit;
+    while (!stop_signal_received() && std::chrono::steady_clock::now() < deadline) poll(nullptr, 0, 5);
+    return stop_signal_received();
+  }
+  const std::string file_;
+};
+
+TEST_F(StopNoticeTest, IsTheFileThatAppears) {
+  const StopNotice notice({.file = file_, .file_every = 10ms});
+  EXPECT_FALSE(stops_within(50ms));
+  std::ofstream{file_};
+  EXPECT_TRUE(stops_within(10s));
+}
+
+TEST_F(StopNoticeTest, IsTheCommandThatEndsWith0) {
+  const StopNotice notice({.command = "test -e " + file_, .command_every = 10ms, .command_limit = 10s});
+  EXPECT_FALSE(stops_within(100ms));
+  std::ofstream{file_};
+  EXPECT_TRUE(stops_within(10s));
+}
+
+TEST_F(StopNoticeTest, IsNoCommandThatTakesTooLong) {
+  const auto begin = std::chrono::steady_clock::now();
+  {
+    const StopNotice notice({.command = "sleep 60", .command_every = 10ms, .command_limit = 50ms});
+    EXPECT_FALSE(stops_within(200ms));
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s) << "the command was waited for";
+}
+
+TEST_F(StopNoticeTest, EndsWithoutWaitingForItsNextLook) {
+  const auto begin = std::chrono::steady_clock::now();
+  { const StopNotice notice({.file = file_, .file_every = 60s}); }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s);
+}
+
+}  // namespace
+}  // namespace kolo::detail
