@@ -23,6 +23,36 @@ void check_options(const BatchOptions& options) {
                                options.ranks - 1);
   if (options.threads < 1)
     throw InvalidArgumentError("{} threads to read samples; at least 1 is needed", options.threads);
+  if (options.passes < 1)
+    throw InvalidArgumentError("{} passes for a step; at least 1 is needed", options.passes);
+  if (options.global_batch_size < 0 ||
+      (options.global_batch_size > 0 && options.global_batch_size < options.ranks))
+    throw InvalidArgumentError("global batch size {} is less than {} rank{}", options.global_batch_size,
+                               options.ranks, options.ranks == 1 ? "" : "s");
+}
+
+StepShares step_shares(const BatchOptions& options, std::int64_t samples) {
+  const std::int64_t of_ranks = options.batch_size * options.ranks * options.passes;
+  return {.samples = samples,
+          .step_size = options.global_batch_size > 0 ? options.global_batch_size : of_ranks,
+          .passes = options.passes,
+          .rank = options.rank,
+          .ranks = options.ranks,
+          .epoch_end = options.epoch_end};
+}
+
+[[noreturn]] void throw_too_few_samples(const BatchOptions& options, const StepShares& shares,
+                                        const std::string& name) {
+  if (options.global_batch_size > 0)
+    throw InvalidArgumentError(
+        "global batch size {} is larger than the {} samples of {}; at most {} is possible",
+        options.global_batch_size, shares.samples, name, shares.samples);
+  const std::int64_t shard = shares.samples / shares.ranks;
+  throw InvalidArgumentError(
+      "batch size {} is larger than the shard of {} samples ({} samples of {}, {} rank{}); at most {} is "
+      "possible",
+      options.batch_size, shard, shares.samples, name, shares.ranks, shares.ranks == 1 ? "" : "s",
+      shard / shares.passes);
 }
 
 // The tensor's own memory again where its size fits and nobody else holds it.
@@ -44,9 +74,9 @@ std::unique_ptr<ReadThreads> read_threads(const SampleKind& kind, const BatchOpt
 }  // namespace
 
 std::string to_json(const BatchPosition& position) {
-  return json_text(nlohmann::json{{"epoch", position.epoch},
-                                  {"batch", position.batch},
-                                  {"global_batch_size", position.global_batch_size}});
+  nlohmann::json json = {{"epoch", position.epoch}, {"sample", position.sample}};
+  if (position.seed) json["seed"] = *position.seed;
+  return json_text(json);
 }
 
 BatchPosition position_from_json(std::string_view text) {
@@ -57,7 +87,14 @@ BatchPosition position_from_json(std::string_view text) {
         throw DataLossError("\"{}\" is not a data position: {} is no count", text, key);
       return json.at(key).get<std::int64_t>();
     };
-    return {count("epoch"), count("batch"), count("global_batch_size")};
+    BatchPosition position{.epoch = count("epoch")};
+    if (json.contains("sample")) {
+      position.sample = count("sample");
+      if (json.contains("seed")) position.seed = json.at("seed").get<std::uint64_t>();
+    } else if (__builtin_mul_overflow(count("batch"), count("global_batch_size"), &position.sample)) {
+      throw DataLossError("\"{}\" is not a data position: it has too many samples", text);
+    }
+    return position;
   } catch (const nlohmann::json::exception& error) {
     throw DataLossError("\"{}\" is not a data position: {}", text, error.what());
   }
@@ -78,56 +115,54 @@ Batches::Batches(std::shared_ptr<const SampleSet> samples_set, const BatchOption
     : samples_(std::move(samples_set)), options_(options) {
   check_options(options_);
   const SampleKind& kind = samples_->kind();
-  const std::int64_t samples = samples_->size();
-  if (options_.ranks > samples)
+  shares_ = step_shares(options_, samples_->size());
+  if (options_.ranks > shares_.samples)
     throw InvalidArgumentError("{} ranks for {} samples of {}; a rank needs at least one sample",
-                               options_.ranks, samples, kind.name);
-  if (const auto shard = samples / options_.ranks; options_.batch_size > shard)
-    throw InvalidArgumentError(
-        "batch size {} is larger than the shard of {} samples ({} samples of {}, {} rank{}); at most {} is "
-        "possible",
-        options_.batch_size, shard, samples, kind.name, options_.ranks, options_.ranks == 1 ? "" : "s",
-        shard);
-  steps_per_epoch_ = samples / global_batch_size();
-  samples_shape_ = batch_shape(kind, options_.batch_size, options_.layout);
-  labels_shape_ = labels_shape(kind, options_.batch_size);
+                               options_.ranks, shares_.samples, kind.name);
+  if (shares_.steps_per_epoch() == 0) throw_too_few_samples(options_, shares_, kind.name);
   threads_ = read_threads(kind, options_);
-  position_.global_batch_size = global_batch_size();
+  position_.seed = options_.seed;
 }
 
 void Batches::next(Batch& batch) {
-  reserve(batch.samples, samples_->kind().dtype, samples_shape_);
-  reserve(batch.labels, label_dtype(samples_->kind()), labels_shape_);
+  if (pass_ == 0) step_begin_ = position_.sample;
+  const StepShares::Part own = shares_.part(step_begin_, pass_);
+  // A model need not know what to make of no samples: one of the step's is there, and counts nothing.
+  const SampleRange read = own.samples.size() > 0 ? own.samples : SampleRange{step_begin_, step_begin_ + 1};
+  const SampleKind& kind = samples_->kind();
+  reserve(batch.samples, kind.dtype, batch_shape(kind, read.size(), options_.layout));
+  reserve(batch.labels, label_dtype(kind), labels_shape(kind, read.size()));
+  batch.weight = own.weight;
   if (order_epoch_ != position_.epoch) {
-    shuffle_samples(options_.seed, position_.epoch, samples_->size(), order_);
+    shuffle_samples(*position_.seed, position_.epoch, samples_->size(), order_);
     order_epoch_ = position_.epoch;
   }
-  const auto first = position_.batch * global_batch_size() + options_.rank * options_.batch_size;
-  threads_->run(options_.batch_size, [&](std::int64_t i) {
-    const std::int64_t sample = order_[static_cast<std::size_t>(first + i)];
-    CounterRandom random(options_.seed, RandomPurpose::sample_changes,
+  threads_->run(read.size(), [&](std::int64_t i) {
+    const std::int64_t sample = order_[static_cast<std::size_t>(read.begin + i)];
+    CounterRandom random(*position_.seed, RandomPurpose::sample_changes,
                          static_cast<std::uint64_t>(position_.epoch * samples_->size() + sample));
     samples_->read(sample, &random, batch, i);
   });
-  if (++position_.batch == steps_per_epoch_) {
+  pass_ = (pass_ + 1) % shares_.passes;
+  position_.sample = own.pass_end;
+  if (pass_ == 0 && shares_.is_over(position_.sample)) {
     ++position_.epoch;
-    position_.batch = 0;
+    position_.sample = 0;
   }
 }
 
 void Batches::seek(const BatchPosition& position) {
-  std::int64_t taken = 0;
-  if (position.epoch < 0 || position.batch < 0 || position.global_batch_size < 1 ||
-      __builtin_mul_overflow(position.batch, position.global_batch_size, &taken))
+  if (position.epoch < 0 || position.sample < 0)
     throw InvalidArgumentError("{} is not a position in the data", to_json(position));
-  BatchPosition target{position.epoch, taken / global_batch_size(), global_batch_size()};
-  if (position.global_batch_size != global_batch_size() && options_.rank == 0)
+  const std::uint64_t seed = position.seed.value_or(*position_.seed);
+  if (seed != *position_.seed && options_.rank == 0)
     log_info(
-        "data position: {} samples of epoch {} were taken in global batches of {}; going on at batch {} of "
-        "{} samples",
-        taken, position.epoch, position.global_batch_size, target.batch, global_batch_size());
-  if (target.batch >= steps_per_epoch_) target = {position.epoch + 1, 0, global_batch_size()};
-  position_ = target;
+        "data position: the samples are in the order of seed {}, and go on in it, not in that of seed {}",
+        seed, *position_.seed);
+  if (seed != *position_.seed) order_epoch_ = -1;
+  position_ = {position.epoch, position.sample, seed};
+  if (shares_.is_over(position_.sample)) position_ = {position.epoch + 1, 0, seed};
+  pass_ = 0;
 }
 
 EvaluationBatches::EvaluationBatches(Dataset dataset, const BatchOptions& options)
@@ -136,9 +171,9 @@ EvaluationBatches::EvaluationBatches(Dataset dataset, const BatchOptions& option
 EvaluationBatches::EvaluationBatches(std::shared_ptr<const SampleSet> samples, const BatchOptions& options)
     : samples_(std::move(samples)), options_(options) {
   check_options(options_);
-  begin_ = samples_->size() * options_.rank / options_.ranks;
-  end_ = samples_->size() * (options_.rank + 1) / options_.ranks;
-  next_ = begin_;
+  const SampleRange own = part_of_samples(samples_->size(), options_.rank, options_.ranks);
+  begin_ = next_ = own.begin;
+  end_ = own.end;
   threads_ = read_threads(samples_->kind(), options_);
 }
 

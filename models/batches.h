@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,21 +11,23 @@
 #include <kolo/core/tensor/tensor.h>
 #include <kolo/models/read_ahead.h>
 #include <kolo/models/samples.h>
+#include <kolo/models/step_shares.h>
 
 namespace kolo::models {
 
 enum class ImageLayout { chw /* [B,C,H,W], or as samples are */, flat /* [B,C·H·W] */ };
 
-/// The batch that comes next. With another global batch size the same position means the same samples taken.
+/// The sample that comes next. It means the same on any number of ranks, with any size of their batches.
 struct BatchPosition {
   std::int64_t epoch = 0;
-  std::int64_t batch = 0;              // global batches of the epoch that are taken
-  std::int64_t global_batch_size = 0;  // samples that all ranks take in a step
+  std::int64_t sample = 0;                 // samples of the epoch's order that are taken, by all ranks
+  std::optional<std::uint64_t> seed = {};  // of that order; none: the source's own
   bool operator==(const BatchPosition&) const = default;
 };
-/// `{"batch":7,"epoch":2,"global_batch_size":128}`, as checkpoints store it.
+/// `{"epoch":2,"sample":700,"seed":1}`, as checkpoints store it.
 std::string to_json(const BatchPosition& position);
-/// Throws DataLossError naming the text if it is not what to_json writes.
+/// Also takes what earlier versions wrote, `{"batch":7,"epoch":2,"global_batch_size":128}`, which tells no
+/// seed. Throws DataLossError naming the text if it is neither.
 BatchPosition position_from_json(std::string_view text);
 
 /// Batches in order, without an end. One thread at a time.
@@ -36,16 +39,22 @@ class BatchSource {
   virtual void next(Batch& batch) = 0;
   /// Of the batch that the coming next() hands out.
   virtual BatchPosition position() const = 0;
-  /// Goes to `position`. Taken with another global batch size, it goes on at batch ⌊samples taken ÷ size⌋ of
-  /// the epoch and rank 0 says so in one info line. Throws InvalidArgumentError for what is no position;
-  /// nothing has moved then.
+  /// Goes to exactly `position`, whatever number of ranks and size of batches it is from; where no step of
+  /// the epoch begins there, to the next epoch. With another seed it goes on in the order of that seed, and
+  /// rank 0 says so in one info line. Throws InvalidArgumentError for what is no position; nothing has moved
+  /// then.
   virtual void seek(const BatchPosition& position) = 0;
 };
 
 /// The size and order of batches, and this rank's part of them.
 struct BatchOptions {
-  std::int64_t batch_size = 64;  // samples per rank and step, ≥ 1
-  int rank = 0;                  // 0 … ranks − 1
+  std::int64_t batch_size = 64;  // samples per rank and batch, ≥ 1
+  // Of Batches: samples that all ranks together take in a step, whatever their number, ≥ ranks; batch_size
+  // has no meaning then. 0: ranks · passes · batch_size.
+  std::int64_t global_batch_size = 0;
+  int passes = 1;                       // of Batches: batches that make a step, ≥ 1
+  EpochEnd epoch_end = EpochEnd::drop;  // of Batches
+  int rank = 0;                         // 0 … ranks − 1
   int ranks = 1;
   std::uint64_t seed = 1;  // of the order of the samples; equal on all ranks
   ImageLayout layout = ImageLayout::chw;
@@ -53,20 +62,25 @@ struct BatchOptions {
   int threads = 1;                 // that read a batch's samples, where files are decoded; ≥ 1
 };
 
-/// One permutation of all samples per (seed, epoch). Global batch b is its b-th run of R·B samples, rank r
-/// takes samples r·B … (r+1)·B−1 of it; an incomplete last batch is dropped. What changes samples at random
-/// is drawn anew for each epoch, from seed, epoch and sample alone. One thread at a time.
+/// One permutation of all samples per (seed, epoch). A step takes its next G samples (global_batch_size), of
+/// which rank r takes ⌊rG/R⌋ … ⌊(r+1)G/R⌋−1; of several passes each is a part of the step's samples, shared
+/// out alike. Where these parts differ in size, Batch::weight tells by how much each counts. A rank whose
+/// part is empty is given one of the step's samples, with weight 0. What changes samples at random is drawn
+/// anew for each epoch, from seed, epoch and sample alone. One thread at a time.
 class Batches : public BatchSource {
  public:
   /// Throws InvalidArgumentError if the options are out of range, if there are more ranks than samples, or if
-  /// the batch is larger than a rank's share of the samples.
+  /// a step needs more samples than there are (EpochEnd::drop).
   Batches(std::shared_ptr<const SampleSet> samples, const BatchOptions& options);
   /// Of image_samples.
   Batches(Dataset dataset, const BatchOptions& options);
 
-  /// ⌊N / (R·B)⌋
-  std::int64_t steps_per_epoch() const { return steps_per_epoch_; }
-  std::int64_t global_batch_size() const { return options_.batch_size * options_.ranks; }
+  /// ⌊N / G⌋, or ⌈N / G⌉ where the last step takes what is left.
+  std::int64_t steps_per_epoch() const { return shares_.steps_per_epoch(); }
+  /// Samples that all ranks take in a step.
+  std::int64_t global_batch_size() const { return shares_.step_size; }
+  /// Every Batch::weight is 1.
+  bool has_equal_parts() const { return shares_.are_equal(); }
   void next(Batch& batch) override;
   BatchPosition position() const override { return position_; }
   void seek(const BatchPosition& position) override;
@@ -74,10 +88,11 @@ class Batches : public BatchSource {
  private:
   std::shared_ptr<const SampleSet> samples_;
   BatchOptions options_;
-  Shape samples_shape_, labels_shape_;
+  StepShares shares_;
   std::unique_ptr<ReadThreads> threads_;
-  std::int64_t steps_per_epoch_ = 0;
-  BatchPosition position_;
+  BatchPosition position_;           // with a seed
+  int pass_ = 0;                     // of the step that begins at
+  std::int64_t step_begin_ = 0;      // this sample of the epoch
   std::vector<std::int64_t> order_;  // of epoch order_epoch_
   std::int64_t order_epoch_ = -1;
 };

@@ -221,7 +221,7 @@ TEST(ImageSamples, AreCroppedAndChangedAlikeAfterResuming) {
       seen.insert(expected.samples.span<float>()[20]);
     }
     EXPECT_GT(seen.size(), 3U);
-    resumed.seek({.epoch = 1, .batch = 1, .global_batch_size = 2});
+    resumed.seek({.epoch = 1, .sample = 2});
     resumed.next(found);
     const auto pixels = expected.samples.span<float>();
     EXPECT_THAT(found.samples.span<float>(), testing::ElementsAreArray(pixels));

@@ -68,7 +68,7 @@ TEST(Batches, ShowNoSampleTwiceInAnEpochAndDropTheIncompleteRest) {
     for (const int number : global_step(ranks)) EXPECT_TRUE(seen.insert(number).second) << number;
   }
   EXPECT_EQ(seen.size(), 100u);
-  EXPECT_EQ(ranks[1].position(), (BatchPosition{1, 0, 10}));
+  EXPECT_EQ(ranks[1].position(), (BatchPosition{1, 0, 1}));
 }
 
 TEST(Batches, OrderEpochsAndSeedsDifferently) {
@@ -180,7 +180,7 @@ TEST(Batches, ChangeImagesAlikeOnAnyNumberOfRanksAndAfterResuming) {
   Batches second(dataset, {.batch_size = 2, .rank = 1, .ranks = 2, .augmentation = all});
   Batch whole, half;
   for (int i = 0; i < 4; ++i) alone.next(whole);
-  second.seek({.epoch = 1, .batch = 0, .global_batch_size = 4});
+  second.seek({.epoch = 1, .sample = 0});
   second.next(half);
   const auto pixels = whole.samples.span<float>();
   EXPECT_THAT(half.samples.span<float>(), testing::ElementsAreArray(pixels.subspan(pixels.size() / 2)));
@@ -204,55 +204,68 @@ TEST(Batches, GoOnWhereASavedPositionWas) {
   const Dataset dataset = numbered_dataset(50);
   Batches through(dataset, {.batch_size = 7}), resumed(dataset, {.batch_size = 7});
   for (int step = 0; step < 10; ++step) next_numbers(through);
-  EXPECT_EQ(to_json(through.position()), R"({"batch":3,"epoch":1,"global_batch_size":7})");
+  EXPECT_EQ(to_json(through.position()), R"({"epoch":1,"sample":21,"seed":1})");
   resumed.seek(position_from_json(to_json(through.position())));
   for (int step = 0; step < 10; ++step) EXPECT_EQ(next_numbers(resumed), next_numbers(through));
 }
 
-TEST(Batches, GoOnWithOtherRanksWithoutAWordIfTheGlobalBatchStays) {
-  auto ranks = all_ranks(numbered_dataset(100), 2, 4);
-  testing::internal::CaptureStderr();
-  for (auto& rank : ranks) rank.seek({2, 5, 8});
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), IsEmpty());
-  EXPECT_EQ(ranks[1].position(), (BatchPosition{2, 5, 8}));
-}
-
-TEST(Batches, GoOnBySamplesTakenIfTheGlobalBatchChanges) {
+TEST(Batches, GoOnAtTheNextSampleWithoutAWord) {
   auto ranks = all_ranks(numbered_dataset(1000), 2, 50);
   testing::internal::CaptureStderr();
-  for (auto& rank : ranks) rank.seek({3, 7, 64});  // 448 samples taken
-  const auto told = testing::internal::GetCapturedStderr();
-  EXPECT_THAT(told, HasSubstr("448 samples of epoch 3"));
-  EXPECT_EQ(std::count(told.begin(), told.end(), '\n'), 1);
-  EXPECT_EQ(ranks[0].position(), (BatchPosition{3, 4, 100}));
-  EXPECT_EQ(ranks[1].position(), (BatchPosition{3, 4, 100}));
+  for (auto& rank : ranks) rank.seek({3, 448});
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), IsEmpty());
+  EXPECT_EQ(ranks[1].position(), (BatchPosition{3, 448, 1}));
+  std::vector<std::int64_t> order;
+  shuffle_samples(1, 3, 1000, order);
+  EXPECT_EQ(global_step(ranks), (std::vector<int>(order.begin() + 448, order.begin() + 548)));
 }
 
-TEST(Batches, BeginTheNextEpochIfNoWholeBatchIsLeft) {
-  Batches batches(numbered_dataset(100), {.batch_size = 30});
-  batches.seek({0, 9, 10});
-  EXPECT_EQ(batches.position(), (BatchPosition{1, 0, 30}));
+TEST(Batches, BeginTheNextEpochIfNoStepIsLeft) {
+  Batches batches(numbered_dataset(100), {.batch_size = 30}),
+      filling(numbered_dataset(100), {.batch_size = 30, .epoch_end = EpochEnd::fill});
+  batches.seek({0, 90});
+  EXPECT_EQ(batches.position(), (BatchPosition{1, 0, 1}));
+  filling.seek({0, 90});
+  EXPECT_EQ(filling.position(), (BatchPosition{0, 90, 1}));
+  filling.seek({0, 100});
+  EXPECT_EQ(filling.position(), (BatchPosition{1, 0, 1}));
+}
+
+TEST(Batches, GoOnInTheOrderOfThePositionsSeed) {
+  const Dataset dataset = numbered_dataset(60);
+  Batches through(dataset, {.batch_size = 7, .seed = 1}), resumed(dataset, {.batch_size = 7, .seed = 2});
+  for (int step = 0; step < 4; ++step) next_numbers(through);
+  next_numbers(resumed);  // has drawn its own order
+  testing::internal::CaptureStderr();
+  resumed.seek(through.position());
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("in the order of seed 1"));
+  for (int step = 0; step < 10; ++step) EXPECT_EQ(next_numbers(resumed), next_numbers(through));
 }
 
 TEST(Batches, RefuseWhatIsNoPosition) {
   Batches batches(numbered_dataset(100), {.batch_size = 10});
-  batches.seek({1, 2, 10});
+  batches.seek({1, 20});
   const auto seeking = [&](BatchPosition position) {
     return [&batches, position] { batches.seek(position); };
   };
-  EXPECT_THAT(seeking({-1, 0, 10}), ThrowsMessage<InvalidArgumentError>(HasSubstr("not a position")));
-  EXPECT_THAT(seeking({0, -1, 10}), ThrowsMessage<InvalidArgumentError>(HasSubstr("not a position")));
-  EXPECT_THAT(seeking({0, 0, 0}), ThrowsMessage<InvalidArgumentError>(HasSubstr("not a position")));
-  EXPECT_THAT(seeking({0, INT64_MAX, 2}), ThrowsMessage<InvalidArgumentError>(HasSubstr("not a position")));
-  EXPECT_EQ(batches.position(), (BatchPosition{1, 2, 10}));
+  EXPECT_THAT(seeking({-1, 0}), ThrowsMessage<InvalidArgumentError>(HasSubstr("not a position")));
+  EXPECT_THAT(seeking({0, -1}), ThrowsMessage<InvalidArgumentError>(HasSubstr("not a position")));
+  EXPECT_EQ(batches.position(), (BatchPosition{1, 20, 1}));
+}
+
+TEST(Batches, ReadThePositionsOfEarlierVersions) {
+  EXPECT_EQ(position_from_json(R"({"batch":7,"epoch":2,"global_batch_size":128})"), (BatchPosition{2, 896}));
 }
 
 TEST(Batches, RefuseTextThatIsNoPosition) {
-  for (const char* text : {"", "{", "[]", "7", "{}", R"({"batch":1,"epoch":2})",
-                           R"({"batch":"1","epoch":2,"global_batch_size":3})",
-                           R"({"batch":1.5,"epoch":2,"global_batch_size":3})"})
+  for (const char* text : {"", "{", "[]", "7", "{}", R"({"epoch":2})", R"({"epoch":2,"sample":"1"})",
+                           R"({"epoch":2,"sample":1.5})", R"({"epoch":2,"sample":1,"seed":"x"})",
+                           R"({"batch":1,"epoch":2})", R"({"batch":"1","epoch":2,"global_batch_size":3})",
+                           R"({"batch":1.5,"epoch":2,"global_batch_size":3})",
+                           R"({"batch":9223372036854775807,"epoch":2,"global_batch_size":2})"})
     EXPECT_THAT([&] { position_from_json(text); },
-                ThrowsMessage<DataLossError>(HasSubstr("not a data position")));
+                ThrowsMessage<DataLossError>(HasSubstr("not a data position")))
+        << text;
 }
 
 TEST(Batches, NameMoreRanksThanSamples) {
@@ -272,6 +285,20 @@ TEST(Batches, RefuseOptionsOutOfRange) {
               ThrowsMessage<InvalidArgumentError>(HasSubstr("batch size 0")));
   EXPECT_THAT([] { Batches(numbered_dataset(9), {.batch_size = 1, .rank = 2, .ranks = 2}); },
               ThrowsMessage<InvalidArgumentError>(HasSubstr("rank 2 of 2")));
+}
+
+TEST(Batches, NameGlobalBatchThatCannotBe) {
+  const auto making = [](std::int64_t size, int ranks) {
+    return [=] { Batches(numbered_dataset(9), {.global_batch_size = size, .ranks = ranks}); };
+  };
+  EXPECT_THAT(making(4, 6),
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("global batch size 4 is less than 6 ranks")));
+  EXPECT_THAT(making(-1, 1), ThrowsMessage<InvalidArgumentError>(HasSubstr("global batch size -1")));
+  EXPECT_THAT(making(10, 2), ThrowsMessage<InvalidArgumentError>(
+                                 HasSubstr("global batch size 10 is larger than the 9 samples")));
+  EXPECT_EQ(
+      Batches(numbered_dataset(9), {.global_batch_size = 10, .epoch_end = EpochEnd::fill}).steps_per_epoch(),
+      1);
 }
 
 TEST(EvaluationBatches, CountEverySampleOnceOverAnyNumberOfRanks) {

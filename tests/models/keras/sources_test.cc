@@ -96,7 +96,7 @@ TEST(FitOnASource, TakesBatchesOfDigits) {
   net.compile({.optimizer = "sgd", .loss = "sparse_categorical_crossentropy"});
   models::Batches batches(models::generated_digits(1, 0, 32), {.batch_size = 8});
   EXPECT_EQ(net.fit(batches, {.epochs = 2, .verbose = 0, .steps_per_epoch = 3}).epoch.size(), 2U);
-  EXPECT_EQ(batches.position().batch, 2);
+  EXPECT_EQ(batches.position().sample, 16);
 }
 
 TEST(EvaluateASource, ToItsEndOrForSomeSteps) {
