@@ -37,6 +37,7 @@ FolderConfig parse_folder_config(const std::string& folder, const std::string& t
     config.model = json.at("model").at("name").get<std::string>();
     config.normalize = json.at("preprocessing").at("normalize").get<bool>();
     config.seed = json.at("seed").get<std::int64_t>();
+    if (json.contains("global_batch")) config.global_batch = json["global_batch"].get<std::int64_t>();
     const Json& data = json.at("data");
     config.format = data.value("format", "");
     config.loss = json.value("loss", "");

@@ -24,6 +24,7 @@ struct FolderConfig {
   std::map<std::string, std::int64_t> sizes;  // of the model, those that can be chosen
   bool normalize = false;
   std::int64_t seed = 1;
+  std::optional<std::int64_t> global_batch;  // samples of a step, when the file was written
   std::string format;  // of the data: "table", "CIFAR-10"; "" in a folder of an earlier version
   std::string loss;    // as --loss has it; "" as above
   Shape sample;        // of one sample: [C,H,W] for an image

@@ -23,9 +23,10 @@ constexpr std::array kNotKept = {
 
 // What a training that goes on learns by.
 constexpr std::array kOfTraining = {
-    "augment",     "average-decay", "backward-passes", "batch-size", "clip-norm",
-    "compression", "data",          "learning-rate",   "momentum",   "optimizer",
-    "precision",   "schedule",      "sharded",         "warmup",     "weight-decay"};
+    "augment",   "average-decay", "backward-passes", "batch-size",    "clip-norm",
+    "epoch-end", "global-batch",  "scale-rate",      "rescale-steps", "compression",
+    "data",      "learning-rate", "momentum",        "optimizer",     "precision",
+    "schedule",  "sharded",       "warmup",          "weight-decay"};
 
 template <typename Names>
 bool is_among(const Names& names, const std::string& name) {
@@ -114,6 +115,10 @@ Switches added_switches(const FolderConfig& folder, const Switches& given,
         say(fmt::format("--{}{}{} is new: {} was trained without it", name, now->second.empty() ? "" : " ",
                         now->second, folder.folder));
   if (own.contains("steps") || own.contains("epochs")) added.erase("steps"), added.erase("epochs");
+  if (own.contains("batch-size")) added.erase("global-batch");
+  if (own.contains("global-batch")) added.erase("batch-size");
+  if (const auto rule = own.find("scale-rate"); rule != own.end() && rule->second == "none")
+    added.erase("rescale-steps");
   if (other_optimizer)  // another one's rate would be none for this one
     for (const char* name : {"learning-rate", "momentum", "weight-decay"}) added.erase(name);
   if (evaluates) return added;

@@ -20,14 +20,35 @@ class UsageError : public std::runtime_error {
 using Switches = std::map<std::string, std::string>;
 
 /// Those of a training alone: --evaluate refuses them on its command line, and takes none from a folder.
-inline constexpr const char* kTrainingSwitches[] = {
-    "optimizer",      "learning-rate",  "momentum",   "weight-decay",
-    "schedule",       "warmup",         "clip-norm",  "backward-passes",
-    "compression",    "steps",          "epochs",     "save-steps",
-    "keep",           "validate-every", "log-steps",  "trace",
-    "profile",        "sharded",        "keep-going", "seed",
-    "check-drift",    "early-stopping", "keep-best",  "tensorboard",
-    "histogram-steps"};
+inline constexpr const char* kTrainingSwitches[] = {"optimizer",
+                                                    "learning-rate",
+                                                    "momentum",
+                                                    "weight-decay",
+                                                    "schedule",
+                                                    "warmup",
+                                                    "clip-norm",
+                                                    "backward-passes",
+                                                    "compression",
+                                                    "steps",
+                                                    "epochs",
+                                                    "save-steps",
+                                                    "keep",
+                                                    "validate-every",
+                                                    "log-steps",
+                                                    "trace",
+                                                    "profile",
+                                                    "sharded",
+                                                    "keep-going",
+                                                    "seed",
+                                                    "check-drift",
+                                                    "early-stopping",
+                                                    "keep-best",
+                                                    "tensorboard",
+                                                    "histogram-steps",
+                                                    "global-batch",
+                                                    "epoch-end",
+                                                    "scale-rate",
+                                                    "rescale-steps"};
 
 /// Those that a training which goes on can end by --no-NAME. Others describe the model or have a value for
 /// it.

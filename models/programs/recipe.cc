@@ -85,8 +85,10 @@ class ShapedGradients final : public Optimizer {
 
 }  // namespace
 
-Recipe build_training(Scope& s, Output loss, const TrainOptions& options, std::int64_t last_step) {
-  const Hyperparameter rate = scheduled_rate(s, options, last_step);
+Recipe build_training(Scope& s, Output loss, const TrainOptions& options, std::int64_t last_step,
+                      Output rate_factor) {
+  Hyperparameter rate = scheduled_rate(s, options, last_step);
+  if (rate_factor) rate = mul(s, rate.in_graph(s, DType::f32, "scheduled_rate"), rate_factor);
   const bool decays_itself = optimizer_traits(options.optimizer).decays_weights;
   OptimizerSettings settings{.learning_rate = rate, .momentum = options.momentum};
   if (options.weight_decay && decays_itself) settings.weight_decay = *options.weight_decay;

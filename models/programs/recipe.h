@@ -20,7 +20,9 @@ struct Recipe {
   Operation swap_averages;   // exchanges both
 };
 
-/// last_step: where the schedule ends. Throws InvalidArgumentError for options that cannot go together.
-Recipe build_training(Scope& s, Output loss, const TrainOptions& options, std::int64_t last_step);
+/// last_step: where the schedule ends. rate_factor: by which the rate is multiplied, an f32 scalar; none: 1.
+/// Throws InvalidArgumentError for options that cannot go together.
+Recipe build_training(Scope& s, Output loss, const TrainOptions& options, std::int64_t last_step,
+                      Output rate_factor = {});
 
 }  // namespace kolo::models

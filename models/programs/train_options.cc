@@ -13,6 +13,7 @@
 #include <kolo/core/base/batch_job.h>
 #include <kolo/core/base/csv_line.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/process.h>
 #include <kolo/core/base/text.h>
 #include <kolo/models/models.h>
 #include <kolo/models/programs/batch_folder.h>
@@ -104,6 +105,19 @@ Schedule schedule_from(const std::string& text) {
       fmt::format("--schedule \"{}\" is not valid; it must be constant, linear, cosine or step", text));
 }
 
+EpochEnd epoch_end_from(const std::string& text) {
+  if (text == "drop") return EpochEnd::drop;
+  if (text == "fill") return EpochEnd::fill;
+  throw UsageError(fmt::format("--epoch-end \"{}\" is not valid; it must be drop or fill", text));
+}
+
+RateRule rate_rule_from(const std::string& text) {
+  if (text == "none") return RateRule::none;
+  if (text == "linear") return RateRule::linear;
+  if (text == "sqrt") return RateRule::root;
+  throw UsageError(fmt::format("--scale-rate \"{}\" is not valid; it must be none, linear or sqrt", text));
+}
+
 CompressionChoice compression_from(const std::string& text) {
   using Kind = CompressionChoice::Kind;
   if (text == "none") return {};
@@ -173,6 +187,12 @@ TrainOptions read_values(const po::variables_map& values) {
   options.sharded = values["sharded"].as<bool>();
   if (const auto text = given(values, "batch-size"))
     options.batch_size = count("batch-size", *text, 1, 1 << 24);
+  if (const auto text = given(values, "global-batch"))
+    options.global_batch = count("global-batch", *text, 1, std::int64_t{1} << 40);
+  options.epoch_end = epoch_end_from(given(values, "epoch-end").value_or("drop"));
+  options.scale_rate = rate_rule_from(given(values, "scale-rate").value_or("none"));
+  if (const auto text = given(values, "rescale-steps"))
+    options.rescale_steps = count("rescale-steps", *text, 1, kMost);
   if (const auto text = given(values, "steps")) options.steps = count("steps", *text, 1, kMost);
   if (const auto text = given(values, "epochs")) options.epochs = count("epochs", *text, 1, 1 << 30);
   if (const auto text = given(values, "checkpoint-dir")) options.checkpoint_dir = *text;
@@ -305,6 +325,13 @@ void check_combination(const TrainOptions& options, const po::variables_map& val
   check_name("optimizer", options.optimizer, registered_optimizers());
   if (values.count("steps") > 0 && values.count("epochs") > 0)
     throw UsageError("--steps and --epochs were both given; give the length of the training in one of them");
+  if (values.count("batch-size") > 0 && values.count("global-batch") > 0)
+    throw UsageError("--batch-size and --global-batch were both given; give the size in one of them");
+  if (options.global_batch > 0 && options.global_batch < process().size)
+    throw UsageError(
+        fmt::format("--global-batch {} is less than {} ranks", options.global_batch, process().size));
+  if (values.count("rescale-steps") > 0 && options.scale_rate == RateRule::none)
+    throw UsageError("--rescale-steps needs --scale-rate linear or sqrt");
   if (options.save_steps && options.checkpoint_dir.empty())
     throw UsageError("--save-steps needs --checkpoint-dir, the folder to save to");
   check_evaluations(options, values);

@@ -12,6 +12,8 @@
 #include <kolo/models/data.h>
 #include <kolo/models/models.h>
 #include <kolo/models/programs/kept_switches.h>
+#include <kolo/models/programs/rate_scale.h>
+#include <kolo/models/step_shares.h>
 
 namespace kolo::models {
 
@@ -54,7 +56,11 @@ struct TrainOptions {
   int backward_passes = 1;
   CompressionChoice compression;
   bool sharded = false;
-  std::int64_t batch_size = 64;       // per rank
+  std::int64_t batch_size = 64;   // per rank and backward pass
+  std::int64_t global_batch = 0;  // of all ranks and passes of a step, whatever their number; 0: batch_size
+  EpochEnd epoch_end = EpochEnd::drop;
+  RateRule scale_rate = RateRule::none;
+  std::int64_t rescale_steps = 100;
   std::optional<std::int64_t> steps;  // in all, counted from step 0; without it: epochs
   std::int64_t epochs = 10;
   std::string checkpoint_dir;  // "": nothing is saved

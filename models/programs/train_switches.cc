@@ -99,6 +99,17 @@ po::options_description described_options() {
       "on CPUs (default automatic)")("sharded", po::bool_switch(),
                                      "each rank keeps a part of the optimizer's state (ZeRO stage 1)")(
       "batch-size", text()->value_name("N"), "samples per rank and backward pass (default 64)")(
+      "global-batch", text()->value_name("N"),
+      "instead: samples of a step, which the ranks and their backward passes share out, whatever their "
+      "number")(
+      "epoch-end", text()->value_name("WHAT"),
+      "the last samples of an epoch, which are too few for a step, are left out or fill a step of their own: "
+      "drop|fill (default drop)")(
+      "scale-rate", text()->value_name("RULE"),
+      "a training that goes on with another global batch multiplies its rate by new size / old size or the "
+      "root of it: none|linear|sqrt (default none)")(
+      "rescale-steps", text()->value_name("N"),
+      "of --scale-rate: steps in which the rate gets there (default 100)")(
       "steps", text()->value_name("N"),
       "steps in all, counted from step 0: a restarted run does what is missing")(
       "epochs", text()->value_name("N"), "the same in passes over the training samples (default 10)")(

@@ -19,6 +19,7 @@
 #include <kolo/core/graph/inference_form.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/losses.h>
+#include <kolo/core/ops/math.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/global_step.h>
@@ -35,6 +36,7 @@
 #include <kolo/models/programs/picture_check.h>
 #include <kolo/models/programs/profile_hook.h>
 #include <kolo/models/programs/progress.h>
+#include <kolo/models/programs/rate_scale.h>
 #include <kolo/models/programs/recipe.h>
 #include <kolo/models/programs/restored_model.h>
 #include <kolo/models/programs/shared_errors.h>
@@ -73,13 +75,16 @@ class StartAveragesHook final : public SessionRunHook {
 
 struct TrainingGraph {
   Graph graph;
-  Output samples, labels, loss;
-  Output inferred;  // the logits of the network in inference
+  Output samples, labels;
+  Output weight;       // Batch::weight; empty where it is always 1
+  Output rate_factor;  // of RateScale; empty without --scale-rate
+  Output loss;         // weighted: its mean over the ranks is that over the samples
+  Output inferred;     // the logits of the network in inference
   std::optional<Recipe> recipe;
   AnswerCheck check;
 };
 
-void build(TrainingGraph& net, const TrainOptions& options, const TrainingData& data,
+void build(TrainingGraph& net, const TrainOptions& options, const TrainingData& data, bool equal_parts,
            std::int64_t last_step) {
   net.graph.set_seed(options.seed);
   Scope s(net.graph);
@@ -87,9 +92,21 @@ void build(TrainingGraph& net, const TrainOptions& options, const TrainingData& 
   net.labels = labels_like(s, data.kind());
   const Output logits = build_logits(s, options, data.kind(), net.samples, &data);
   net.loss = with_penalties(s, build_loss(s, options, data.kind(), logits, net.labels));
+  if (!equal_parts) net.weight = placeholder(s.named("batch_weight"), DType::f32, {});
+  if (net.weight) net.loss = mul(s, net.loss, net.weight);
+  if (options.scale_rate != RateRule::none)
+    net.rate_factor = placeholder(s.named("rate_factor"), DType::f32, {});
   net.inferred = inference_form(s, logits);
   net.check = answer_check(s, options, data.kind(), net.inferred, net.samples, net.labels);
-  net.recipe = build_training(s, net.loss, options, last_step);
+  net.recipe = build_training(s, net.loss, options, last_step, net.rate_factor);
+}
+
+// What a step is fed with.
+Feeds feeds_of(const TrainingGraph& net, const Batch& batch, const RateScale& scale, std::int64_t step) {
+  Feeds feeds = {{net.samples, batch.samples}, {net.labels, batch.labels}};
+  if (net.weight) feeds.emplace_back(net.weight, Tensor::scalar(batch.weight));
+  if (net.rate_factor) feeds.emplace_back(net.rate_factor, Tensor::scalar(scale.factor(step)));
+  return feeds;
 }
 
 // A JSON object of texts.
@@ -178,9 +195,10 @@ void train(const TrainOptions& options) {
     return true;
   });
   if (process().rank == 0) log_info("threads: {}", text_of_threads(options));
-  const std::int64_t global_batch = own_batches->global_batch_size() * options.backward_passes;
-  const std::int64_t epoch =
-      std::max<std::int64_t>(1, own_batches->steps_per_epoch() / options.backward_passes);
+  const int passes = options.backward_passes / batch_options(options).passes;  // that Batches do not know
+  const bool equal_parts = own_batches->has_equal_parts();
+  const std::int64_t global_batch = own_batches->global_batch_size() * passes;
+  const std::int64_t epoch = std::max<std::int64_t>(1, own_batches->steps_per_epoch() / passes);
   const std::int64_t last_step = options.steps.value_or(options.epochs * epoch);
   Prefetcher batches(std::move(own_batches));
   std::optional<EventLog> events;
@@ -203,12 +221,18 @@ void train(const TrainOptions& options) {
                      .parameters = run_parameters(options, global_batch, last_step)});
 
   TrainingGraph net;
-  shared_errors([&] { build(net, options, data, last_step); });
+  shared_errors([&] { build(net, options, data, equal_parts, last_step); });
+  RateScale scale({.rule = options.scale_rate,
+                   .global_batch = global_batch,
+                   .rate = *options.learning_rate,
+                   .steps = options.rescale_steps,
+                   .batch_of_folder = options.found ? options.found->global_batch : std::nullopt});
   TrainResult result;
   MonitoredTrainingSessionOptions session_settings = session_options(options, gpu, batches, last_step);
   const auto write_config = [&](const std::string& folder) {
     write_folder_config(folder, options, data, global_batch);
   };
+  if (net.rate_factor) session_settings.saved_state.push_back(scale.state());
   std::optional<ValidationWatch> watch;
   shared_errors([&] { watch.emplace(options, data, net.inferred, net.recipe->averages, write_config); });
   for (SavedState& state : watch->saved_states()) session_settings.saved_state.push_back(std::move(state));
@@ -264,6 +288,7 @@ void train(const TrainOptions& options) {
              watch->why_to_stop());
   if (process().rank == 0 && !options.tensorboard.empty())
     events.emplace(options.tensorboard, net.graph, current_step(), options.histogram_steps);
+  if (net.rate_factor) scale.start(current_step());
   progress.start(current_step());
   const auto fixed_rate = net.recipe->learning_rate.number();
   std::vector<Fetch> fetches = {net.loss, net.recipe->train_op};
@@ -275,7 +300,7 @@ void train(const TrainOptions& options) {
   while (current_step() < last_step && !session.should_stop() && watch->why_to_stop().empty()) {
     batches.next(batch);
     const std::int64_t before = current_step();
-    const auto values = session.run(fetches, {{net.samples, batch.samples}, {net.labels, batch.labels}});
+    const auto values = session.run(fetches, feeds_of(net, batch, scale, before));
     if (!values[0]) break;  // another rank's data ended: the step was applied nowhere
     own_loss = values[0].value<float>();
     made_steps = true;

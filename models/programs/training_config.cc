@@ -87,7 +87,7 @@ Json what_trains(const TrainOptions& options) {
 Json run_parameters(const TrainOptions& options, std::int64_t global_batch, std::int64_t last_step) {
   Json parameters = what_trains(options);
   parameters.update(how_trained(options, global_batch));
-  parameters.update({{"batch_size", options.batch_size},
+  parameters.update({{"batch_size", batch_options(options).batch_size},
                      {"backward_passes", options.backward_passes},
                      {"last_step", last_step},
                      {"ranks", process().size},

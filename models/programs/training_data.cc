@@ -109,7 +109,14 @@ void add_statistics(const TrainOptions& options, TrainingData& data) {
 }
 
 BatchOptions batch_options(const TrainOptions& options) {
-  return {.batch_size = options.batch_size,
+  const std::int64_t parts = std::int64_t{process().size} * options.backward_passes;
+  // Without these two, batches of one size follow one another, and a step takes several of them.
+  const bool by_steps = options.global_batch > 0 || options.epoch_end == EpochEnd::fill;
+  return {.batch_size =
+              options.global_batch > 0 ? (options.global_batch + parts - 1) / parts : options.batch_size,
+          .global_batch_size = options.global_batch,
+          .passes = by_steps ? options.backward_passes : 1,
+          .epoch_end = options.epoch_end,
           .rank = process().rank,
           .ranks = process().size,
           .seed = static_cast<std::uint64_t>(options.seed),

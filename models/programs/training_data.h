@@ -34,7 +34,8 @@ TrainingData load_training_data(const TrainOptions& options, bool training);
 /// Adds what --normalize needs of the training samples, which it reads.
 void add_statistics(const TrainOptions& options, TrainingData& data);
 
-/// This rank's part of the batches. Threads that decode: as many as compute.
+/// This rank's part of the batches; batch_size is the most samples of one. Threads that decode: as many as
+/// compute.
 BatchOptions batch_options(const TrainOptions& options);
 
 /// What the model is fed with: a placeholder "images" or "tokens", [-1, the kind's shape…].

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Trainings whose ranks change: the same global batch, each sample once, a rate that follows."""
+import json
+import unittest
+
+from programs import ProgramTest, run
+
+SMALL = ("kolo-train", "--model", "mlp", "--data", "generated", "--threads", 1, "--json", "--log-steps", 1, "--optimizer", "sgd")
+
+
+def losses(result):
+    return [e["loss"] for e in result.events if e["event"] == "progress"]
+
+
+def crc32c(content):
+    register = 0xFFFFFFFF
+    for byte in content:
+        register ^= byte
+        for _ in range(8):
+            register = register >> 1 ^ (0x82F63B78 if register & 1 else 0)
+    return register ^ 0xFFFFFFFF
+
+
+def rates(result):
+    return {e["global_step"]: e["learning_rate"] for e in result.events if e["event"] == "progress"}
+
+
+class GlobalBatch(ProgramTest):
+    def assert_alike(self, results, delta=1e-5):
+        first = losses(results[0])
+        for other in results[1:]:
+            self.assertEqual(len(losses(other)), len(first))
+            for one, two in zip(first, losses(other)):
+                self.assertAlmostEqual(one / two, 1, delta=delta)
+
+    def test_any_number_of_ranks_makes_the_same_training(self):
+        for more in ((), ("--backward-passes", 2), ("--sharded", "--weight-decay", 0.01), ("--clip-norm", 0.5)):
+            with self.subTest(more=more):
+                self.assert_alike([self.assert_ok(run(*SMALL, "--global-batch", 100, "--steps", 4, *more, ranks=ranks)) for ranks in (1, 3)])
+
+    def test_a_training_goes_on_with_other_ranks_as_if_they_were_the_same(self):
+        results = []
+        for second in (3, 2):
+            train = (*SMALL, "--checkpoint-dir", self.folder / str(second))
+            self.assert_ok(run(*train, "--global-batch", 50, "--steps", 4, ranks=3))
+            results.append(self.assert_ok(run(*train, "--steps", 8, ranks=second)))  # the folder keeps --global-batch
+        self.assert_alike(results)
+        self.assertEqual(json.loads((self.folder / "2" / "config.json").read_text())["global_batch"], 50)
+
+    def test_the_position_is_the_next_sample(self):
+        train = (*SMALL, "--checkpoint-dir", self.folder)
+        self.assert_ok(run(*train, "--batch-size", 33, "--steps", 7, ranks=3))
+        self.assertEqual(self.position(7), {"epoch": 0, "sample": 693, "seed": 1})
+        self.assert_ok(run(*train, "--batch-size", 40, "--steps", 8, ranks=2))
+        self.assertEqual(self.position(8), {"epoch": 0, "sample": 773, "seed": 1})
+
+    def position(self, step):
+        return json.loads((self.folder / f"model.ckpt-{step}.index.json").read_text())["state"]["data"]
+
+    def test_a_position_of_an_earlier_version_is_read(self):
+        train = (*SMALL, "--checkpoint-dir", self.folder)
+        self.assert_ok(run(*train, "--batch-size", 50, "--steps", 2))
+        file = self.folder / "model.ckpt-2.index.json"
+        index = json.loads(file.read_text())
+        del index["index_crc32c"]
+        index["state"]["data"] = {"batch": 2, "epoch": 0, "global_batch_size": 50}
+        text = json.dumps(index, indent=1).removesuffix("\n}")
+        file.write_text(f'{text},\n "index_crc32c": "{crc32c(text.encode()):08x}"\n}}\n')
+        self.assert_ok(run(*train, "--batch-size", 30, "--steps", 3))
+        self.assertEqual(self.position(3), {"epoch": 0, "sample": 130, "seed": 1})
+
+    def test_an_epoch_may_end_with_a_smaller_step(self):
+        results = [self.assert_ok(run(*SMALL, "--global-batch", 3000, "--epoch-end", "fill", "--epochs", 1, ranks=ranks)) for ranks in (1, 2)]
+        self.assert_alike(results)
+        self.assertEqual(results[0].done["global_step"], 3)  # 7,000 digits
+
+    def test_what_cannot_be_is_refused(self):
+        few = ("kolo-train", "--model", "mlp", "--data", "generated")
+        self.assert_one_line(run(*few, "--global-batch", 2, ranks=3), 2, "--global-batch 2 is less than 3 ranks")
+        self.assert_one_line(run(*few, "--global-batch", 64, "--batch-size", 8), 2, "--batch-size and --global-batch were both given")
+        self.assert_one_line(run(*few, "--global-batch", 7001), 1, "global batch size 7001 is larger than the 7000 samples")
+        self.assert_one_line(run(*few, "--epoch-end", "cut"), 2, "--epoch-end", "drop or fill")
+        self.assert_one_line(run(*few, "--scale-rate", "square"), 2, "--scale-rate", "none, linear or sqrt")
+        self.assert_one_line(run(*few, "--rescale-steps", 5), 2, "--rescale-steps needs --scale-rate")
+
+    def test_the_rate_follows_the_global_batch(self):
+        train = (*SMALL, "--checkpoint-dir", self.folder, "--learning-rate", 0.1)
+        self.assert_ok(run(*train, "--batch-size", 32, "--scale-rate", "linear", "--rescale-steps", 4, "--steps", 3, ranks=4))
+        result = self.assert_ok(run(*train, "--steps", 9, ranks=3))
+        self.assertIn("global batch 128 → 96: rate × 0.75 over 4 steps", result.err)
+        for step, factor in ((4, 0.9375), (5, 0.875), (7, 0.75), (9, 0.75)):
+            self.assertAlmostEqual(rates(result)[step], 0.1 * factor, delta=1e-7)
+        result = self.assert_ok(run(*train, "--steps", 14, ranks=4))
+        self.assertIn("global batch 96 → 128: rate × 1.33 over 4 steps", result.err)
+        self.assertAlmostEqual(rates(result)[14], 0.1, delta=1e-7)
+
+
+if __name__ == "__main__":
+    unittest.main()
