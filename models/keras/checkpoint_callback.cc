@@ -28,7 +28,11 @@ std::string FitProgress::text() const {
   Json states = Json::array();
   for (const AnyCallback& callback : callbacks) states.push_back(callback->state());
   const std::string sums = batch == 0 ? "" : loggers.front()->state();
-  return json_text(Json{{"epoch", epoch}, {"batch", batch}, {"sums", sums}, {"callbacks", states}});
+  Json json = {{"epoch", epoch}, {"batch", batch}, {"sums", sums}, {"callbacks", states}};
+  if (place) json["taken"] = place->taken;
+  if (place && place->order_batch > 0) json["order_batch"] = place->order_batch;
+  if (place && !place->of_source.empty()) json["source"] = place->of_source;
+  return json_text(json);
 }
 
 void FitProgress::take(const std::string& text) {
@@ -40,6 +44,11 @@ void FitProgress::take(const std::string& text) {
                                  states.size(), callbacks.size());
     epoch = json.at("epoch");
     batch = json.at("batch");
+    place.reset();  // earlier versions have counted batches alone
+    if (json.contains("taken"))
+      place = DataPlace{.taken = json.at("taken").get<std::int64_t>(),
+                        .order_batch = json.value("order_batch", std::int64_t{0}),
+                        .of_source = json.value("source", "")};
     if (const std::string sums = json.at("sums"); !sums.empty())
       for (const auto& logger : loggers) logger->set_state(sums);
     for (std::size_t i = 0; i < states.size(); ++i)

@@ -1,5 +1,6 @@
 #include <kolo/models/keras/data.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include <kolo/core/base/error.h>
@@ -18,8 +19,15 @@ bool BatchesOf::next(Samples& batch) {
   models::Batch digits;
   batches_->next(digits);
   batch = {.x = digits.samples, .y = digits.labels};
+  if (digits.weight == 1) return true;
+  const Tensor weights(DType::f32, {digits.samples.shape().dim(0)});
+  std::fill_n(weights.data<float>(), weights.elements(), digits.weight);
+  batch.weights = weights;
   return true;
 }
+
+std::string BatchesOf::position() const { return models::to_json(batches_->position()); }
+void BatchesOf::seek(const std::string& position) { batches_->seek(models::position_from_json(position)); }
 
 Tensor to_categorical(const Tensor& y, std::int64_t classes) {
   Tensor result = Tensor::zeros(DType::f32, {y.elements(), classes});

@@ -46,14 +46,23 @@ class Source {
   virtual ~Source() = default;
   /// Fills in the next batch, of any number of samples; false at the end.
   virtual bool next(Samples& batch) = 0;
+  /// Where the next batch begins, as a checkpoint of fit keeps it. "": nobody can go there, and a fit that
+  /// goes on draws the batches before it.
+  virtual std::string position() const { return {}; }
+  /// Goes where position() was.
+  virtual void seek(const std::string& /*position*/) {}
 };
 
-/// Batches of digits, without an end: images, and classes as [B,1].
+/// Batches of digits, without an end: images, and classes as [B,1]. Where the ranks' parts of a step differ
+/// in size, their samples have Batch::weight. A fit that goes on does so at the next sample, on any number of
+/// ranks.
 class BatchesOf : public Source {
  public:
   /// Borrows it.
   explicit BatchesOf(models::BatchSource& batches) : batches_(&batches) {}
   bool next(Samples& batch) override;
+  std::string position() const override;
+  void seek(const std::string& position) override;
 
  private:
   models::BatchSource* batches_;

@@ -34,7 +34,8 @@ void MetricAverageCallback::on_epoch_end(std::int64_t, Logs& logs) {
   for (const auto& [name, value] : sorted) {
     const bool of_validation = name.rfind("val_", 0) == 0;
     const std::int64_t samples = of_validation ? params().validation_samples : params().samples;
-    own.push_back({name, {value, weighted_ ? static_cast<double>(samples) : 1}});
+    const bool weighs = weighted_ || params().unequal_ranks;
+    own.push_back({name, {value, weighs ? static_cast<double>(samples) : 1}});
   }
   for (const kolo::detail::NamedNumbers& theirs : kolo::detail::allgather_named(world_group(), own)) {
     for (const auto& [name, numbers] : theirs) {

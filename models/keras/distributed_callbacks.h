@@ -21,8 +21,9 @@ class BroadcastGlobalVariablesCallback : public Callback {
   int root_;
 };
 
-/// At an epoch's end all numbers of the logs become their means over the ranks; weighted: by the samples that
-/// a rank has seen, those of val_ by its validation samples. Callbacks behind it see the means. Collective.
+/// At an epoch's end all numbers of the logs become their means over the ranks; weighted, and always where
+/// the ranks' batches differ in size: by the samples that a rank has seen, those of val_ by its validation
+/// samples. Callbacks behind it see the means. Collective.
 class MetricAverageCallback : public Callback {
  public:
   explicit MetricAverageCallback(bool weighted = false) : weighted_(weighted) {}

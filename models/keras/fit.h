@@ -39,6 +39,7 @@ struct CallbackParams {
   std::int64_t batch_size = 0, epochs = 0, steps = 0, samples = 0, validation_samples = 0;
   int verbose = 1;
   bool do_validation = false;
+  bool unequal_ranks = false;  // batches of the ranks may differ in size
   std::vector<std::string> metrics = {};
 };
 
@@ -137,11 +138,18 @@ struct FitOptions {
 
   Source* validation_source = nullptr;  // borrowed, instead of validation_data
   // Ranks that are given the same arrays share them out: of each global batch, ranks · batch_size samples of
-  // one permutation for all, rank r takes the r-th part; incomplete ones are dropped. Validation samples are
-  // shared out, too, each once.
+  // one permutation for all, rank r takes the r-th part. Validation samples are shared out, too, each once.
   bool shard = false;
-  // Goes on where the CheckpointCallback among the callbacks has saved the whole training, bit by bit; starts
-  // where nothing is there.
+  // The same with batches of so many samples, whatever the number of ranks, which then makes no difference to
+  // the training; batch_size has no meaning. Rank r takes ⌊rG/R⌋ … ⌊(r+1)G/R⌋−1 of each, and the average of
+  // gradients is that over the samples. Throws InvalidArgumentError for fewer than ranks. 0: by batch_size.
+  std::int64_t global_batch_size = 0;
+  // Of samples that are shared out: those at an epoch's end that fill no global batch are left out, or make a
+  // smaller one.
+  models::EpochEnd epoch_end = models::EpochEnd::drop;
+  // Goes on where the CheckpointCallback among the callbacks has saved the whole training, bit by bit; with
+  // another number of ranks, or other batches, at the next sample of those that are shared out. Starts where
+  // nothing is there.
   bool resume = false;
 };
 

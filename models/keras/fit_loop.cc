@@ -31,6 +31,10 @@ void check_arrays(const FitOptions& options) {
     throw InvalidArgumentError(
         "If steps_per_epoch is set, the `batch_size` must be None. Samples in memory are trained on once an "
         "epoch, batch by batch; steps_per_epoch is for a source");
+  if (options.global_batch_size < 0 ||
+      (options.global_batch_size > 0 && options.global_batch_size < world_group().size()))
+    throw InvalidArgumentError("global_batch_size {} is less than {} rank{}", options.global_batch_size,
+                               world_group().size(), world_group().size() == 1 ? "" : "s");
   if (options.validation_split < 0 || options.validation_split >= 1)
     throw InvalidArgumentError("validation_split is {}; it must lie in [0, 1)", options.validation_split);
 }
@@ -45,7 +49,8 @@ void check_source(const FitOptions& options) {
   for (const auto& [given, name] :
        {std::pair(options.validation_split != 0, "validation_split"),
         std::pair(!options.sample_weight.empty(), "sample_weight"),
-        std::pair(!options.class_weight.empty(), "class_weight"), std::pair(options.shard, "shard")})
+        std::pair(!options.class_weight.empty(), "class_weight"), std::pair(options.shard, "shard"),
+        std::pair(options.global_batch_size != 0, "global_batch_size")})
     if (given)
       throw InvalidArgumentError("`{}` is for samples in memory; it does not go with a source", name);
 }
@@ -75,13 +80,15 @@ class Fit {
     const std::int64_t samples = train.samples;
     data_ = detail::read_ahead(
         detail::array_data(trainer_, std::move(train),
-                           {.seed = options.shard ? seed : seed + static_cast<std::uint64_t>(group_.rank()),
+                           {.seed = shares() ? seed : seed + static_cast<std::uint64_t>(group_.rank()),
                             .batch_size = options.batch_size,
                             .shuffle = options.shuffle,
-                            .shared = options.shard,
+                            .shared = shares(),
+                            .global_batch_size = options.global_batch_size,
+                            .epoch_end = options.epoch_end,
                             .rank = group_.rank(),
                             .ranks = group_.size()}));
-    compare_ranks(options.shard, seed, samples);
+    compare_ranks(shares(), seed, samples);
   }
 
   Fit(const Model& model, Source& source, const FitOptions& options) : Fit(model, options, true) {
@@ -166,6 +173,7 @@ class Fit {
     if (checkpoints == nullptr)
       throw InvalidArgumentError("resume: there is no CheckpointCallback among the callbacks");
     checkpoints->restore();
+    if (!progress_.place) progress_.place = data_->place_of(progress_.batch);
     // A callback had ended the training, on one rank perhaps: it alone has that back.
     over_ = agreement_.any(model_.stop_training());
     if (over_ && prints()) log_info("resume: the training was stopped behind epoch {}", progress_.epoch);
@@ -179,17 +187,19 @@ class Fit {
 
   bool wants_to_stop() const { return model_.stop_training() || stop_signal_received(); }
   bool prints() const { return group_.rank() == 0 && options_.verbose > 0; }
+  bool shares() const { return options_.shard || options_.global_batch_size > 0; }
   bool validates() const { return validation_ || options_.validation_source != nullptr; }
   bool on_source() const { return data_->samples() == 0; }
 
   void attach() {
-    CallbackParams params{.batch_size = options_.batch_size,
+    CallbackParams params{.batch_size = batch_of_rank(),
                           .epochs = options_.epochs,
                           .steps = data_->steps(),
                           .samples = data_->samples(),
                           .validation_samples = validation_ ? validation_->samples : 0,
                           .verbose = options_.verbose,
                           .do_validation = validates(),
+                          .unequal_ranks = data_->has_unequal_parts(),
                           .metrics = trainer_.metrics_names()};
     if (validates())
       for (const std::string& name : trainer_.metrics_names()) params.metrics.push_back("val_" + name);
@@ -219,16 +229,22 @@ class Fit {
   void run_epoch() {
     const std::int64_t epoch = progress_.epoch;
     callbacks_.on_epoch_begin(epoch);
-    data_->seek(epoch, progress_.batch);
-    while (progress_.batch < data_->steps() && !over_ && run_batch()) {
+    data_->seek(epoch, *progress_.place);
+    while (!data_->is_over(*progress_.place) && !over_ && run_batch()) {
     }
     Logs logs;
-    const bool whole = progress_.batch == data_->steps();
+    const bool whole = data_->is_over(*progress_.place);
     if (!agreement_.any(stop_signal_received()) && whole && !data_ended_) validate(logs);
-    if (whole) progress_.epoch = epoch + 1, progress_.batch = 0;
+    if (whole) begin_epoch(epoch + 1);
     else if (CheckpointCallback* const checkpoints = checkpoint_callback()) checkpoints->save();
     callbacks_.on_epoch_end(epoch, logs);
     over_ |= agreement_.any(wants_to_stop());
+  }
+
+  void begin_epoch(std::int64_t epoch) {
+    progress_.epoch = epoch;
+    progress_.batch = 0;
+    progress_.place = detail::DataPlace{.of_source = progress_.place->of_source};
   }
 
   // False where there is no batch any more.
@@ -239,7 +255,7 @@ class Fit {
       return end_data();
     }
     Logs logs(Logs::Entries{{"batch", static_cast<double>(progress_.batch)},
-                            {"size", static_cast<double>(feed->samples)}});
+                            {"size", static_cast<double>(feed->counted())}});
     callbacks_.on_batch_begin(progress_.batch, logs);
     if (wants_to_stop()) agreement_.wish_to_stop();
     agreement_.compare_weights(progress_.epoch * data_->steps() + progress_.batch + 1);
@@ -253,6 +269,7 @@ class Fit {
     over_ = agreement_.is_alone() ? false : agreement_.stops();
     add(logs, values, "");
     const std::int64_t batch = progress_.batch++;
+    progress_.place = feed->end;
     callbacks_.on_batch_end(batch, logs);
     if (agreement_.is_alone()) over_ = wants_to_stop();
     return true;
@@ -269,12 +286,18 @@ class Fit {
 
   void validate(Logs& logs) {
     if (!validates()) return;
-    const bool shared = options_.shard && group_.size() > 1;
+    const bool shared = shares() && group_.size() > 1;
     const auto values =
-        validation_ ? detail::evaluated(trainer_, *validation_, options_.batch_size, 0,
+        validation_ ? detail::evaluated(trainer_, *validation_, batch_of_rank(), 0,
                                         shared ? group_.rank() : 0, shared ? group_.size() : 1)
                     : detail::evaluated(trainer_, *options_.validation_source, options_.validation_steps, 0);
     add(logs, values, "val_");
+  }
+
+  // The most samples of a batch on this rank.
+  std::int64_t batch_of_rank() const {
+    const std::int64_t global = options_.global_batch_size, ranks = group_.size();
+    return global > 0 ? (global + ranks - 1) / ranks : options_.batch_size;
   }
 
   void add(Logs& logs, const std::vector<double>& values, const char* prefix) const {

@@ -135,6 +135,7 @@ Output Trainer::values(const Scope& s, const Outputs& predictions, const Outputs
   }
   parts.insert(parts.end(), penalties.begin(), penalties.end());
   all.insert(all.begin(), parts.size() == 1 ? parts[0] : add_n(s.named("loss"), parts));
+  weighted_.assign(all.size(), true);
   for (const OutputLoss& output : losses_) {
     const auto add = [&](const Metric& metric, bool weighted) {
       const std::string base =
@@ -143,6 +144,7 @@ Output Trainer::values(const Scope& s, const Outputs& predictions, const Outputs
       for (int k = 1; std::find(names_.begin(), names_.end(), name) != names_.end(); ++k)
         name = base + '_' + std::to_string(k);
       names_.push_back(name);
+      weighted_.push_back(weighted);
       const Output by_sample = metric.values(s, output.target, predictions[output.output], output.loss);
       all.push_back(weighted ? weighted_mean(s, by_sample, output.sample_weights)
                              : reduce_mean(s, by_sample));
@@ -153,6 +155,7 @@ Output Trainer::values(const Scope& s, const Outputs& predictions, const Outputs
       for (const Metric& metric : own->second) add(metric, false);
     for (const Metric& metric : options_.weighted_metrics) add(metric, true);
   }
+  if (!penalties.empty()) all.push_back(penalties.size() == 1 ? penalties[0] : add_n(s, penalties));
   return stack(s.named("values"), all);
 }
 
@@ -300,17 +303,31 @@ std::vector<double> Trainer::run(std::optional<Callable>& callable, Output value
   for (std::size_t i = 0; i < feed.targets.size(); ++i)
     feeds.push_back(cast_to(feed.targets[i], targets_[i].dtype));
   for (std::size_t i = 0; i < targets_.size(); ++i) {
-    if (!feed.weights.empty()) {
-      feeds.push_back(cast_to(feed.weights[i], DType::f32));
-      continue;
-    }
-    Tensor ones(DType::f32, {feed.samples});
-    std::fill_n(ones.data<float>(), feed.samples, 1.F);
-    feeds.push_back(ones);
+    Tensor weights(DType::f32, {feed.samples});
+    std::fill_n(weights.data<float>(), feed.samples, feed.share);
+    if (!feed.weights.empty() && feed.share == 1) weights = cast_to(feed.weights[i], DType::f32);
+    else if (!feed.weights.empty())
+      for (std::int64_t row = 0; row < feed.samples; ++row)
+        weights.data<float>()[row] *= static_cast<float>(number_at(feed.weights[i], row));
+    feeds.push_back(weights);
   }
   const std::vector<Tensor> results = (*callable)(feeds);
   const auto numbers = results.front().span<float>();
-  return {numbers.begin(), numbers.end()};
+  return without_share({numbers.begin(), numbers.end()}, feed.share);
+}
+
+// What the samples themselves give: by their share they count in the gradients, and in means over batches
+// once more.
+std::vector<double> Trainer::without_share(std::vector<double> values, float share) const {
+  const double penalty = values.size() > names_.size() ? values.back() : 0;
+  values.resize(names_.size());
+  if (share == 1) return values;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double unweighted = i == 0 ? penalty : 0;  // of a loss that counts as a whole
+    if (share == 0) values[i] = 0;
+    else if (weighted_[i]) values[i] = (values[i] - unweighted) / static_cast<double>(share) + unweighted;
+  }
+  return values;
 }
 
 std::vector<double> Trainer::train(const Feed& feed) { return run(train_, train_values_, update_, feed); }

@@ -22,10 +22,22 @@ struct OptimizerState {
   Variable variable;
 };
 
+/// Where a training stands in its data.
+struct DataPlace {
+  std::int64_t taken = 0;        // of the epoch: samples of all ranks; of a source batches of this rank
+  std::int64_t order_batch = 0;  // samples of the batches whose order the epoch was drawn in; 0: of its own
+  std::string of_source = {};    // Source::position
+};
+
 /// Tensors of a batch, checked and of the model's types.
 struct Feed {
   std::vector<Tensor> inputs, targets, weights;
   std::int64_t samples = 0;
+  // By how much the loss of the batch counts among the ranks (models::Batch::weight). 0: its sample stands in
+  // for none.
+  float share = 1;
+  DataPlace end = {};  // behind the batch
+  std::int64_t counted() const { return share == 0 ? 0 : samples; }
 };
 
 class Trainer {
@@ -75,6 +87,7 @@ class Trainer {
   CallableSignature signature(Output values, Operation update) const;
   std::vector<double> run(std::optional<Callable>& callable, Output values, Operation update,
                           const Feed& feed);
+  std::vector<double> without_share(std::vector<double> values, float share) const;
 
   ModelImpl& model_;
   CompileOptions options_;
@@ -85,7 +98,9 @@ class Trainer {
   int first_node_ = 0, end_node_ = 0;  // of the graph, that compile has made
   std::unique_ptr<kolo::Optimizer> optimizer_;
   std::vector<OptimizerState> state_;
-  Output train_values_, test_values_;  // [k], as metrics_names
+  // [k], as metrics_names, and behind them what regularizers add to the loss, where there are some.
+  Output train_values_, test_values_;
+  std::vector<bool> weighted_;  // by name: its values are multiplied by the samples' weights
   Operation update_;
   std::optional<Callable> train_, test_;
 };

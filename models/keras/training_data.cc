@@ -34,41 +34,60 @@ std::int64_t class_of(const Tensor& targets, std::int64_t row) {
 class ArrayData final : public TrainingData {
  public:
   ArrayData(const Trainer& trainer, Feed samples, const BatchOrder& order)
-      : trainer_(trainer), all_(std::move(samples)), order_(order) {
+      : trainer_(trainer), all_(std::move(samples)), order_(order), shares_(shares_of(order, all_.samples)) {
+    if (order_.shared && steps() == 0 && order_.global_batch_size > 0)
+      throw InvalidArgumentError("global_batch_size: {} samples are fewer than one batch of {}", all_.samples,
+                                 order_.global_batch_size);
     if (order_.shared && steps() == 0)
       throw InvalidArgumentError("shard: {} samples are fewer than one batch of {} on each of {} ranks",
                                  all_.samples, order_.batch_size, order_.ranks);
   }
 
-  std::int64_t steps() const override {
-    if (order_.shared) return all_.samples / global_batch();
-    return (all_.samples + order_.batch_size - 1) / order_.batch_size;
+  std::int64_t steps() const override { return shares_.steps_per_epoch(); }
+  std::int64_t samples() const override { return shares_.own_samples(); }
+  bool has_unequal_parts() const override { return !shares_.are_equal(); }
+  bool is_over(const DataPlace& place) const override { return shares_.is_over(place.taken); }
+  DataPlace place_of(std::int64_t batch) const override {
+    return {.taken = std::min(batch * shares_.step_size, all_.samples)};
   }
-  std::int64_t samples() const override { return order_.shared ? steps() * order_.batch_size : all_.samples; }
-  void seek(std::int64_t epoch, std::int64_t batch) override {
+  void seek(std::int64_t epoch, const DataPlace& place) override {
+    order_batch_ = place.order_batch > 0 ? place.order_batch : shares_.step_size;
     draw_order(epoch);
-    batch_ = batch;
+    taken_ = place.taken;
   }
   std::optional<Feed> next() override {
-    const std::int64_t first =
-        batch_++ * global_batch() + (order_.shared ? order_.rank * order_.batch_size : 0);
-    const std::int64_t size = std::min(order_.batch_size, all_.samples - first);
+    const models::StepShares::Part own = shares_.part(taken_, 0);
+    // A rank without samples computes one of the others', which counts nothing.
+    const std::int64_t size = std::max<std::int64_t>(1, own.samples.size());
+    const std::int64_t first = own.samples.size() > 0 ? own.samples.begin : taken_;
     const std::span<const std::int64_t> rows(rows_.data() + first, static_cast<std::size_t>(size));
+    taken_ = own.pass_end;
     return Feed{.inputs = rows_of(all_.inputs, rows, &trainer_.inputs()),
                 .targets = rows_of(all_.targets, rows, &trainer_.targets()),
                 .weights = rows_of(all_.weights, rows, nullptr),
-                .samples = size};
+                .samples = size,
+                .share = own.weight,
+                .end = {.taken = taken_, .order_batch = order_.shuffle.of_batches ? order_batch_ : 0}};
   }
 
  private:
-  std::int64_t global_batch() const { return order_.batch_size * (order_.shared ? order_.ranks : 1); }
+  static models::StepShares shares_of(const BatchOrder& order, std::int64_t samples) {
+    if (!order.shared)
+      return {.samples = samples, .step_size = order.batch_size, .epoch_end = models::EpochEnd::fill};
+    const std::int64_t of_ranks = order.batch_size * order.ranks;
+    return {.samples = samples,
+            .step_size = order.global_batch_size > 0 ? order.global_batch_size : of_ranks,
+            .rank = order.rank,
+            .ranks = order.ranks,
+            .epoch_end = order.epoch_end};
+  }
 
   void draw_order(std::int64_t epoch) {
     rows_.resize(static_cast<std::size_t>(all_.samples));
     std::iota(rows_.begin(), rows_.end(), 0);
     if (order_.shuffle.of_samples) models::shuffle_samples(order_.seed, epoch, all_.samples, rows_);
     if (!order_.shuffle.of_batches) return;
-    const std::int64_t size = global_batch();
+    const std::int64_t size = order_batch_;
     std::vector<std::int64_t> batches;
     models::shuffle_samples(order_.seed, epoch, all_.samples / size, batches);
     for (std::size_t b = 0; b < batches.size(); ++b)
@@ -79,8 +98,10 @@ class ArrayData final : public TrainingData {
   const Trainer& trainer_;
   Feed all_;
   BatchOrder order_;
-  std::vector<std::int64_t> rows_;
-  std::int64_t batch_ = 0;
+  models::StepShares shares_;
+  std::vector<std::int64_t> rows_;  // in the order of the epoch
+  std::int64_t order_batch_ = 0;
+  std::int64_t taken_ = 0;
 };
 
 class SourceData final : public TrainingData {
@@ -90,16 +111,24 @@ class SourceData final : public TrainingData {
 
   std::int64_t steps() const override { return steps_; }
   std::int64_t samples() const override { return 0; }
-  void seek(std::int64_t epoch, std::int64_t batch) override {
-    Samples passed;
-    for (const std::int64_t to = (epoch - first_epoch_) * steps_ + batch; taken_ < to; ++taken_)
+  bool is_over(const DataPlace& place) const override { return place.taken >= steps_; }
+  DataPlace place_of(std::int64_t batch) const override { return {.taken = batch}; }
+  void seek(std::int64_t epoch, const DataPlace& place) override {
+    const std::int64_t to = (epoch - first_epoch_) * steps_ + place.taken;
+    if (taken_ < to && !place.of_source.empty()) {
+      source_.seek(place.of_source);
+      taken_ = to;
+    }
+    for (Samples passed; taken_ < to; ++taken_)
       if (!source_.next(passed)) return;
   }
   std::optional<Feed> next() override {
     Samples batch;
     if (!source_.next(batch)) return {};
     ++taken_;
-    return trainer_.checked(batch.x, batch.y, batch.weights);
+    Feed feed = trainer_.checked(batch.x, batch.y, batch.weights);
+    feed.end = {.taken = (taken_ - 1) % steps_ + 1, .of_source = source_.position()};
+    return feed;
   }
 
  private:
@@ -116,10 +145,13 @@ class ReadAheadData final : public TrainingData {
 
   std::int64_t steps() const override { return data_->steps(); }
   std::int64_t samples() const override { return data_->samples(); }
-  void seek(std::int64_t epoch, std::int64_t batch) override {
+  bool has_unequal_parts() const override { return data_->has_unequal_parts(); }
+  bool is_over(const DataPlace& place) const override { return data_->is_over(place); }
+  DataPlace place_of(std::int64_t batch) const override { return data_->place_of(batch); }
+  void seek(std::int64_t epoch, const DataPlace& place) override {
     ahead_.restart([&] {
-      data_->seek(epoch, batch);
-      left_ = data_->steps() - batch;
+      data_->seek(epoch, place);
+      over_ = data_->is_over(place);
     });
   }
   std::optional<Feed> next() override {
@@ -133,15 +165,16 @@ class ReadAheadData final : public TrainingData {
 
   // Not beyond the epoch: the next one may never come.
   bool read(Feed& feed) {
-    if (left_ == 0) return false;
-    --left_;
+    if (over_) return false;
     std::optional<Feed> found = data_->next();
-    if (found) feed = std::move(*found);
-    return found.has_value();
+    if (!found) return false;
+    over_ = data_->is_over(found->end);
+    feed = std::move(*found);
+    return true;
   }
 
   const std::unique_ptr<TrainingData> data_;
-  std::int64_t left_ = 0;  // batches of the epoch; the input thread's, as data_ is
+  bool over_ = true;  // no batch of the epoch is left; the input thread's, as data_ is
   models::ReadAhead<Feed> ahead_;
 };
 

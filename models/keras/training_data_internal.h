@@ -28,8 +28,14 @@ class TrainingData {
   virtual std::int64_t steps() const = 0;
   /// Of an epoch on this rank; 0 where nobody knows.
   virtual std::int64_t samples() const = 0;
-  /// Goes to a batch of an epoch; a source, which cannot go back, is drawn up to it.
-  virtual void seek(std::int64_t epoch, std::int64_t batch) = 0;
+  /// The ranks' parts of a step may differ in size.
+  virtual bool has_unequal_parts() const { return false; }
+  /// Goes to a place of an epoch; a source that cannot be told where is drawn up to it.
+  virtual void seek(std::int64_t epoch, const DataPlace& place) = 0;
+  /// No batch of the epoch begins there.
+  virtual bool is_over(const DataPlace& place) const = 0;
+  /// Where batch `batch` of an epoch begins that has been trained as this one is.
+  virtual DataPlace place_of(std::int64_t batch) const = 0;
   /// Nothing at a source's end.
   virtual std::optional<Feed> next() = 0;
 };
@@ -38,7 +44,11 @@ struct BatchOrder {
   std::uint64_t seed = 1;
   std::int64_t batch_size = 32;
   Shuffle shuffle = true;
-  bool shared = false;  // each global batch is shared out among `ranks`, incomplete ones are dropped
+  // Each global batch is shared out among `ranks`. Otherwise the samples are this rank's alone, and an
+  // epoch's last batch has what is left.
+  bool shared = false;
+  std::int64_t global_batch_size = 0;                   // shared: of all ranks; 0: ranks · batch_size
+  models::EpochEnd epoch_end = models::EpochEnd::drop;  // shared
   int rank = 0, ranks = 1;
 };
 /// Borrows the trainer.

@@ -209,6 +209,59 @@ TEST(Shard, TrainsAsOneRankWithALargerBatch) {
                 ::testing::Pointwise(::testing::FloatNear(1e-5F), elements(by_hand[i])));
 }
 
+// 1002 samples in batches of 100: parts of 33 and 34, and a last batch of two, which are too few for three
+// ranks.
+TEST(GlobalBatch, MakesTheTrainingOfOneRank) {
+  const Tensor x = scattered({1002, 4}, 37), y = scattered({1002, 1}, 11);
+  const auto compiled = [](Workspace& ws, const Optimizer& optimizer) {
+    Sequential net(
+        ws, {Dense(6, {.activation = "tanh", .kernel_regularizer = l2(.01), .input_shape = {4}}), Dense(1)});
+    net.compile({.optimizer = optimizer, .loss = "mse", .metrics = {"mae"}, .weighted_metrics = {"mae"}});
+    return net;
+  };
+  Workspace ws, alone;
+  const Sequential net = compiled(ws, distributed(SGD({.lr = .1}))), one = compiled(alone, SGD({.lr = .1}));
+  const History history = net.fit(x, y,
+                                  {.epochs = 2,
+                                   .verbose = 0,
+                                   .callbacks = {MetricAverageCallback()},
+                                   .global_batch_size = 100,
+                                   .epoch_end = models::EpochEnd::fill});
+  EXPECT_EQ(net.optimizer().iterations().get(), 22);
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+    std::vector<std::int64_t> order;
+    models::shuffle_samples(1, epoch, 1002, order);
+    std::vector<double> sums(3);
+    for (std::int64_t first = 0; first < 1002; first += 100) {
+      const std::int64_t count = std::min<std::int64_t>(100, 1002 - first);
+      const std::span<const std::int64_t> rows(order.data() + first, static_cast<std::size_t>(count));
+      const auto values =
+          one.train_on_batch(detail::gathered(x, rows, DType::f32), detail::gathered(y, rows, DType::f32));
+      for (std::size_t i = 0; i < 3; ++i) sums[i] += values[i] * static_cast<double>(count);
+    }
+    const auto at = static_cast<std::size_t>(epoch);
+    EXPECT_NEAR(history["loss"][at], sums[0] / 1002, 1e-5);
+    EXPECT_NEAR(history["mean_absolute_error"][at], sums[1] / 1002, 1e-5);
+    EXPECT_NEAR(history["weighted_mean_absolute_error"][at], sums[2] / 1002, 1e-5);
+  }
+  const auto together = net.get_weights(), by_hand = one.get_weights();
+  for (std::size_t i = 0; i < by_hand.size(); ++i)
+    EXPECT_THAT(elements(together[i]),
+                ::testing::Pointwise(::testing::FloatNear(1e-5F), elements(by_hand[i])));
+}
+
+TEST(GlobalBatch, IsRefusedWhereRanksWouldHaveNoSamples) {
+  Workspace ws;
+  const Sequential net = two_layers(ws, distributed(SGD()));
+  const Tensor x = scattered({10, 4}, 37), y = scattered({10, 1}, 11);
+  if (world_group().size() > 1) {
+    EXPECT_THAT([&] { net.fit(x, y, {.verbose = 0, .global_batch_size = 1}); },
+                ThrowsMessage<InvalidArgumentError>(HasSubstr("global_batch_size 1 is less than")));
+  }
+  EXPECT_THAT([&] { net.fit(x, y, {.verbose = 0, .global_batch_size = 11}); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("10 samples are fewer than one batch of 11")));
+}
+
 TEST(Shard, EvaluatesEachSampleOnce) {
   Workspace ws;
   const Sequential net = two_layers(ws, SGD());
