@@ -217,7 +217,7 @@ std::optional<int> ElasticHosts::prepare(Options& options, Surroundings& found) 
   options.hosts = chosen;
   options.ranks = total_slots(chosen);
   find_machines_of(options, found);
-  for (const Host& host : chosen) lost_.erase(host.name);
+  for (const Host& host : chosen) gone_.erase(host.name);
   if (elastic_.discover.empty() && pool_.uses_all()) watch_.rest();
   return std::nullopt;
 }
@@ -250,9 +250,11 @@ ElasticHosts::Cause ElasticHosts::look_at(const JobResult& result, int stopped_e
   const std::vector<std::string> added = std::exchange(added_, {});
   last_step_ = std::max(result.last_step, last_step_);
   standing_since_ = result.last_sign;
+  lost_.clear();
   if (!result.going_hosts.empty() && result.exit_code == stopped_exit_code) {
-    for (const std::string& host : result.going_hosts) pool_.drain(host);
-    cause_ = sentence(result.going_hosts, "is about to go", "are about to go");
+    lost_ = result.going_hosts;
+    for (const std::string& host : lost_) pool_.drain(host);
+    cause_ = sentence(lost_, "is about to go", "are about to go");
     return Cause::notice;
   }
   if (result.asked_to_grow && result.exit_code == stopped_exit_code) {
@@ -260,12 +262,11 @@ ElasticHosts::Cause ElasticHosts::look_at(const JobResult& result, int stopped_e
     return Cause::growth;
   }
   const auto lose = [&](const std::vector<std::string>& hosts, std::string cause) {
-    for (const std::string& host : hosts) pool_.lose(host, Clock::now()), lost_.insert(host);
+    for (const std::string& host : hosts) pool_.lose(host, Clock::now()), gone_.insert(host);
     cause_ = std::move(cause);
     return Cause::host;
   };
-  if (const auto lost = lost_hosts(result); !lost.empty())
-    return lose(lost, sentence(lost, "is gone", "are gone"));
+  if (lost_ = lost_hosts(result); !lost_.empty()) return lose(lost_, sentence(lost_, "is gone", "are gone"));
   if (const auto& hosts = result.hosts_without_start; !hosts.empty() && hosts.size() < pool_.in_use().size())
     return lose(hosts, sentence(hosts, "cannot start ranks", "cannot start ranks"));
   if (!added.empty() && !got_on)
@@ -278,7 +279,7 @@ ElasticHosts::Cause ElasticHosts::look_at(const JobResult& result, int stopped_e
 }
 
 bool ElasticHosts::is_ended_by_slurm() const {
-  if (!slurm_ || !slurm_->is_ended_by({lost_.begin(), lost_.end()})) return false;
+  if (!slurm_ || !slurm_->is_ended_by({gone_.begin(), gone_.end()})) return false;
   say_("Slurm ends this job because a node failed; submit it with --no-kill");
   return true;
 }

@@ -42,6 +42,8 @@ class ElasticHosts {
     notice    // they were stopped since a host is about to go
   };
   Cause look_at(const JobResult& result, int stopped_exit_code);
+  /// Hosts that the last start has lost, or was stopped to leave, as look_at() has found.
+  const std::vector<std::string>& lost() const { return lost_; }
 
   /// While a job runs. For poll: readable when is_to_grow() has something to read.
   int fd() const { return watch_.fd(); }
@@ -73,12 +75,13 @@ class ElasticHosts {
   HostPool pool_;
   HostWatch watch_;
   std::set<std::string> left_job_;  // hosts that Slurm has taken away
-  std::set<std::string> lost_;      // hosts that the ranks have lost
+  std::set<std::string> gone_;      // hosts that were lost and are not used again so far
   std::vector<std::string> warnings_;
   bool has_list_ = false;
   bool started_ = false;
   int restarts_ = 0;
   std::string cause_;               // of the next start, for its line
+  std::vector<std::string> lost_;   // with the last start
   std::vector<std::string> added_;  // hosts that the last start was the first one for
   bool grows_ = false, has_waited_ = false;
   std::optional<std::int64_t> last_step_;

@@ -3,11 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <optional>
 #include <random>
 #include <string>
 
+#include <kolo/core/base/elastic_restart.h>
 #include <kolo/launcher/elastic_hosts.h>
 #include <kolo/launcher/job.h>
 #include <kolo/launcher/output_files.h>
@@ -62,6 +64,7 @@ class Restarts {
   bool may_start_again(const JobResult& result);
   int final_code(int code) const;
   int code_without_start(int code);
+  std::string restart_text() const;
 
   Options options_;
   Surroundings found_;
@@ -72,6 +75,8 @@ class Restarts {
   Progress progress_;
   int failures_ = 0, starts_ = 0;
   std::optional<std::int64_t> last_step_;
+  JobResult last_;  // how the start before has ended, and
+  int last_ranks_ = 0;
   const std::uint32_t token_ = std::random_device()();
 };
 
@@ -86,6 +91,7 @@ JobResult Restarts::run_once() {
   // left on a host that is lost.
   if (options.restarts > 0 || elastic_)
     options.exported.push_back(fmt::format("KOLO_JOB_START={:08x}:{}", token_, ++starts_));
+  if (starts_ > 1) options.exported.push_back("KOLO_RESTART=" + restart_text());
   if (!options.log_dir.empty()) files_.emplace(options.log_dir, options.ranks);
   return run_job(options, found_, stop_time_, signals_, files_ ? &*files_ : nullptr,
                  elastic_ ? &*elastic_ : nullptr);
@@ -111,6 +117,16 @@ bool Restarts::may_start_again(const JobResult& result) {
   return true;
 }
 
+// For the ranks: elastic_restart().
+std::string Restarts::restart_text() const {
+  const std::chrono::duration<double> standing = std::chrono::steady_clock::now() - last_.last_sign;
+  return kolo::detail::to_text({.number = starts_ - 1,
+                                .lost_hosts = elastic_ ? elastic_->lost() : std::vector<std::string>{},
+                                .ranks_before = last_ranks_,
+                                .last_step = last_.last_step,
+                                .seconds = standing.count()});
+}
+
 int Restarts::final_code(int code) const {
   const bool hides = options_.elastic && options_.elastic->hides_stopped_code;
   return hides && code == options_.stopped_exit_code ? 0 : code;
@@ -131,6 +147,8 @@ int Restarts::run() {
     last_step_ = std::max(last_step_, result.last_step);
     if (elastic_ && result.stop_requested && elastic_->is_ended_by_slurm())
       return final_code(result.exit_code);
+    last_ = result;
+    last_ranks_ = options_.ranks;
     const bool stopped = options_.stopped_exit_code != 0 && result.exit_code == options_.stopped_exit_code;
     const bool was_asked = elastic_ && (result.asked_to_grow || !result.going_hosts.empty());
     const bool goes_on = was_asked && !result.stop_requested && stopped;

@@ -11,7 +11,9 @@
 #include <ctime>
 #include <filesystem>
 #include <random>
+#include <vector>
 
+#include <kolo/core/base/elastic_restart.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/json_text.h>
 #include <kolo/core/base/log.h>
@@ -87,9 +89,31 @@ void Progress::start(std::int64_t global_step) {
   first_step_ = last_told_ = global_step;
   started_ = told_ = Clock::now();
   due_ = global_step + (options_.log_steps ? steps_to_next(global_step) : 1);
-  if (!options_.prints || options_.parameters.is_null()) return;
-  Json json = row("run", global_step);
-  json.update(options_.parameters);
+  if (options_.parameters.is_null()) return;
+  if (options_.prints) {
+    Json json = row("run", global_step);
+    json.update(options_.parameters);
+    write_log(json_text(json), json);
+  }
+  tell_restart(global_step);
+}
+
+void Progress::tell_restart(std::int64_t global_step) {
+  const ElasticRestart restart = elastic_restart();
+  if (restart.number == 0) return;
+  std::vector<std::string> hosts;
+  for (const std::string& host : world_group().allgather(process().hostname))
+    if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(host);
+  if (!options_.prints) return;
+  Json json = row("restart", global_step);
+  json.update({{"number", restart.number},
+               {"ranks", options_.ranks},
+               {"ranks_before", restart.ranks_before},
+               {"hosts", hosts},
+               {"lost", restart.lost_hosts},
+               {"step", or_null(restart.last_step)},
+               {"step_lost_to", global_step},
+               {"seconds", restart.seconds}});
   write_log(json_text(json), json);
 }
 

@@ -53,7 +53,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// The clock starts: before the first step of this run. The log file gets the row "run".
+  /// The clock starts: before the first step of this run. The log file gets the row "run", and where kolorun
+  /// has started the job again a row "restart". All ranks call it together.
   void start(std::int64_t global_step);
   /// True on all ranks at the same steps, about a second apart.
   bool is_due(std::int64_t global_step) const { return global_step >= due_; }
@@ -75,6 +76,7 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
   using Json = nlohmann::ordered_json;
+  void tell_restart(std::int64_t global_step);
   double samples_per_second(std::int64_t global_step) const;
   std::int64_t steps_to_next(std::int64_t global_step) const;
   double epoch_at(std::int64_t global_step) const;

@@ -19,6 +19,7 @@ class Elastic(elastic_jobs.ElasticTest):
         start, at = job.wait_for(r"^starts at step (\d+)$", times=2)
         self.assertLess(at - cut, 8 * hosts.SLOWDOWN, job.text())
         self.assertGreaterEqual(int(start[1]), saved)
+        job.wait_for(r"^restart 1 after 6 ranks, lost: node3$")
         self.wait_until_saved(int(start[1]) + 10)
         self.cluster.link("node3", "up")
         back = time.monotonic()
@@ -26,6 +27,7 @@ class Elastic(elastic_jobs.ElasticTest):
         start, at = job.wait_for(r"^starts at step (\d+)$", times=3)
         self.assertLess(at - back, 10 * hosts.SLOWDOWN + 10, job.text())  # it may still cool
         self.assertEqual(start[1], grown[1])  # no step is lost
+        job.wait_for(r"^restart 2 after 4 ranks, lost:$")
         self.wait_until_saved(int(start[1]) + 10)
         self.assertEqual(len(self.cluster.rank_pids(SLEEPY)), 6)
         self.stop(job)

@@ -31,6 +31,11 @@ int main(int argc, char** argv) {
                                            .save_checkpoint_steps = save_steps,
                                            .hooks = {std::make_shared<BroadcastGlobalVariablesHook>(0),
                                                      std::make_shared<StopAtStepHook>(steps)}});
+  const ElasticRestart restart = elastic_restart();
+  std::string lost;
+  for (const std::string& host : restart.lost_hosts) lost += " " + host;
+  if (rank() == 0 && restart.number > 0)
+    std::printf("restart %d after %d ranks, lost:%s\n", restart.number, restart.ranks_before, lost.c_str());
   if (rank() == 0)
     std::printf("starts at step %lld\n", static_cast<long long>(session.global_step())), std::fflush(stdout);
   while (!session.should_stop()) {

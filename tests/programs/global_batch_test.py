@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """Trainings whose ranks change: the same global batch, each sample once, a rate that follows."""
 import json
+import os
+import signal
+import time
 import unittest
 
-from programs import ProgramTest, run
+from programs import SLOWDOWN, ProgramTest, finish, kolorun, rank_processes, run, start
 
 SMALL = ("kolo-train", "--model", "mlp", "--data", "generated", "--threads", 1, "--json", "--log-steps", 1, "--optimizer", "sgd")
 
@@ -73,6 +76,30 @@ class GlobalBatch(ProgramTest):
         results = [self.assert_ok(run(*SMALL, "--global-batch", 3000, "--epoch-end", "fill", "--epochs", 1, ranks=ranks)) for ranks in (1, 2)]
         self.assert_alike(results)
         self.assertEqual(results[0].done["global_step"], 3)  # 7,000 digits
+
+    def test_the_log_tells_of_a_restart(self):
+        train = (*SMALL, "--steps", 10**7, "--save-steps", 10, "--checkpoint-dir", self.folder / "ck", "--log-dir", self.folder / "logs")
+        process = start(*train, launcher=kolorun(2, "--restarts", "1"))
+        log = self.folder / "logs" / "metrics.jsonl"
+        self.wait_for(process, lambda: len(list((self.folder / "ck").glob("model.ckpt-*.index.json"))) >= 3)
+        os.kill(rank_processes(process)[1], signal.SIGKILL)
+        self.wait_for(process, lambda: '"event":"restart"' in log.read_text() and log.read_text().endswith("\n"))
+        process.send_signal(signal.SIGTERM)
+        finish(process)
+        row = next(row for row in map(json.loads, log.read_text().splitlines()) if row["event"] == "restart")
+        self.assertEqual((row["number"], row["ranks"], row["ranks_before"], row["lost"]), (1, 2, 2, []))
+        self.assertEqual(len(row["hosts"]), 1)
+        self.assertEqual(row["step_lost_to"], row["global_step"])
+        self.assertEqual(row["step_lost_to"] % 10, 0)
+        self.assertGreaterEqual(row["step"], row["step_lost_to"])
+        self.assertTrue(0 < row["seconds"] < 60, row)
+
+    def wait_for(self, process, condition):
+        deadline = time.monotonic() + 60 * SLOWDOWN
+        while not condition():
+            self.assertIsNone(process.poll())
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
 
     def test_what_cannot_be_is_refused(self):
         few = ("kolo-train", "--model", "mlp", "--data", "generated")
