@@ -14,6 +14,7 @@
 
 #include <kolo/collectives/job/mpi_interop.h>
 #include <kolo/collectives/progress/timeline.h>
+#include <kolo/core/base/elastic_restart.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/exit_code.h>
 #include <kolo/core/base/stop_signal.h>
@@ -69,6 +70,11 @@ void bind_job(py::module_& module) {
   module.def(
       "note_stop", [](std::int64_t step) { detail::note_end_of_training(true, step); }, py::arg("step"));
   module.def("exit_code", &exit_code);
+  module.def("elastic_restart", [] {
+    const ElasticRestart restart = elastic_restart();
+    return py::make_tuple(restart.number, restart.lost_hosts, restart.ranks_before, restart.last_step,
+                          restart.seconds);
+  });
 }
 
 }  // namespace kolo::python

@@ -4,13 +4,13 @@ import atexit
 import os
 import signal
 import sys
-from typing import Any, Optional, Sequence, Union
+from typing import Any, List, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 
 from kolo import _kolo
 
-__all__ = ["cross_rank", "cross_size", "exit_code", "hostname", "init", "is_homogeneous", "is_initialized", "local_rank",
+__all__ = ["ElasticRestart", "cross_rank", "cross_size", "elastic_restart", "exit_code", "hostname", "init", "is_homogeneous", "is_initialized", "local_rank",
            "local_size", "node_count", "rank", "should_stop", "shutdown", "size", "start_timeline", "stop_timeline"]
 
 
@@ -152,6 +152,21 @@ def should_stop(step: Optional[int] = None) -> bool:
     if stop:
         _kolo.note_stop(-1 if step is None else step)
     return stop
+
+
+class ElasticRestart(NamedTuple):
+    """A start of `kolorun --elastic` or `--restarts` after its first one."""
+
+    number: int  # of the restart, from 1 on; 0: nothing was started before
+    lost_hosts: List[str]  # with which the start before this one ended
+    ranks_before: int  # of that start
+    last_step: Optional[int]  # that its ranks have told
+    seconds: float  # from that step, or its end, until kolorun began this start
+
+
+def elastic_restart() -> ElasticRestart:
+    """What this start of the job goes on from; the same on all ranks. Before init(), too."""
+    return ElasticRestart(*_kolo.elastic_restart())
 
 
 def exit_code() -> int:
