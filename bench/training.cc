@@ -14,6 +14,7 @@
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/losses.h>
 #include <kolo/core/ops/variables.h>
+#include <kolo/core/runtime/feed_memory.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session_state.h>
 #include <kolo/models/layers.h>
@@ -54,15 +55,10 @@ Reductions reductions_of(const std::vector<ReductionOverlap>& steps, Session& se
   return all;
 }
 
-// Of the session's GPU, or the host's own.
 Tensor copy_for_feeding(const Tensor& made_up, Session& session) {
-  for (const auto& device : detail::state_of(session).devices().devices())
-    if (device->type() == "GPU") {
-      Tensor copy(made_up.dtype(), made_up.shape(), device->host_allocator());
-      copy.copy_from(made_up);
-      return copy;
-    }
-  return made_up;
+  Tensor copy(made_up.dtype(), made_up.shape(), feed_memory(session));
+  copy.copy_from(made_up);
+  return copy;
 }
 
 GpuCounts counts_so_far(bool computes_on_gpu) {

@@ -21,6 +21,7 @@
 #include <kolo/core/ops/losses.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/variables.h>
+#include <kolo/core/runtime/feed_memory.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/global_step.h>
 #include <kolo/core/training/hooks.h>
@@ -263,6 +264,7 @@ void train(const TrainOptions& options) {
     session_settings.hooks.push_back(communication);
   }
   shared_errors([&] { open_session.emplace(net.graph, session_settings); });
+  batches.read_into(feed_memory(open_session->session()));
   const bool writes_config = process().rank == 0 && !options.checkpoint_dir.empty();
   shared_errors([&] {
     if (writes_config) write_inference_graph(options.checkpoint_dir, {net.inferred});

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/mutex.h>
 #include <kolo/models/prefetch.h>
 
 #include "tests/models/numbered_dataset.h"
@@ -116,6 +117,48 @@ TEST(Prefetcher, RecyclesTensorsWithoutTouchingThoseThatAreShared) {
   const auto before = numbers(kept);
   for (int step = 0; step < 10; ++step) ahead.next(batch);
   EXPECT_EQ(numbers(kept), before);
+}
+
+// Counts what is taken of the CPU's memory by it.
+class CountedMemory final : public Allocator {
+ public:
+  std::string name() const override { return "counted memory"; }
+  void* allocate(std::size_t bytes) override {
+    ++taken;
+    void* const block = cpu_allocator().allocate(bytes);
+    MutexLock lock(mutex_);
+    blocks_.insert(block);
+    return block;
+  }
+  void deallocate(void* block, std::size_t bytes) noexcept override {
+    cpu_allocator().deallocate(block, bytes);
+  }
+  bool has(const std::byte* block) {
+    MutexLock lock(mutex_);
+    return blocks_.count(block) > 0;
+  }
+  std::atomic<int> taken{0};
+
+ private:
+  Mutex mutex_;
+  std::set<const void*> blocks_ KOLO_GUARDED_BY(mutex_);
+};
+
+TEST(Prefetcher, ReadsIntoTheMemoryThatItIsGiven) {
+  CountedMemory memory;
+  const auto expected = batches(500, 5);
+  Prefetcher ahead(batches(500, 5), 2);
+  Batch batch, wanted;
+  for (int step = 0; step < 40; ++step) {
+    if (step == 3) ahead.read_into(memory);
+    ahead.next(batch);
+    expected->next(wanted);
+    EXPECT_EQ(numbers(batch), numbers(wanted));
+    if (step < 10) continue;  // what was read before has gone round
+    EXPECT_TRUE(memory.has(batch.samples.raw()));
+    EXPECT_TRUE(memory.has(batch.labels.raw()));
+  }
+  EXPECT_LE(memory.taken, 8);  // two tensors of each batch that goes round
 }
 
 TEST(Prefetcher, RunsOneNamedThreadThatIsJoined) {
