@@ -21,6 +21,7 @@
 #include <kolo/core/base/process.h>
 #include <kolo/core/device/device_set.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/row_numbers.h>
 #include <kolo/core/passes/pipeline.h>
 #include <kolo/core/passes/transfer.h>
 #include <kolo/core/runtime/step_vote.h>
@@ -81,17 +82,6 @@ class BucketKernel final : public AsyncKernel {
   Completion done_;  // kept here: a closure that held it would be allocated at each step
 };
 
-// The ranks may add rows up where they belong, instead of passing them on.
-void check_rows(const Tensor& indices, std::int64_t rows) {
-  for (std::int64_t i = 0; i < indices.elements(); ++i) {
-    const std::int64_t index =
-        indices.dtype() == DType::i32 ? indices.data<std::int32_t>()[i] : indices.data<std::int64_t>()[i];
-    if (index < 0 || index >= rows)
-      throw InvalidArgumentError("Index {} at offset {} in indices is out of range: there are {} rows", index,
-                                 i, rows);
-  }
-}
-
 class GatherRowsKernel final : public AsyncKernel {
  public:
   GatherRowsKernel(std::shared_ptr<RowsSlot> slot, std::int64_t rows) : slot_(std::move(slot)), rows_(rows) {}
@@ -99,7 +89,8 @@ class GatherRowsKernel final : public AsyncKernel {
   void start(KernelContext& context, Completion done) override {
     context_ = &context;
     done_ = done;
-    check_rows(context.input(1), rows_);
+    // The ranks may add rows up where they belong, instead of passing them on.
+    detail::with_row_numbers(context.input(1), rows_, [](const auto*) {});
     slot_->submit(context.input(0), context.input(1), [this](std::exception_ptr error) {
       if (!error) {
         context_->set_output(0, slot_->values());

@@ -102,7 +102,6 @@ OpSchema reduction(const char* op) {
       .attr("compared_values", Strings())
       .attr("slice_names", Strings())
       .attr("slice_rows", Numbers())
-      .attr("schedule", "")
       .attr("of_one_rank", Strings())
       .attr("last", Strings())
       .attr("process_set", 0)
@@ -177,7 +176,6 @@ GroupReduced group_reduce(const Scope& s, const GroupReduceInputs& inputs,
                                 {"compared_values", compared_values},
                                 {"slice_names", inputs.slice_names},
                                 {"slice_rows", slice_rows},
-                                {"schedule", s.wished_name("GroupAllReduce")},
                                 {"of_one_rank", options.of_one_rank},
                                 {"last", options.last},
                                 {"process_set", options.process_set.id()}});

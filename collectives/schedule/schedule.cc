@@ -258,6 +258,27 @@ detail::BucketExchange Schedule::make_exchange(BucketSlot& bucket, detail::Bucke
   return exchange;
 }
 
+// A bucket's factors stand before the bucket in front of it, so that ranks meet for them while they make that
+// one's gradients; no further, as a bucket that is reduced has to wait for what stands before it. Rows and
+// gathered variables come behind all buckets.
+void Schedule::order_turns() {
+  int next = 0;
+  const auto take_factors_of = [&](std::size_t bucket) {
+    if (bucket >= buckets_.size()) return;
+    for (const int gradient : buckets_[bucket].contents().gradients)
+      if (FactorsSlot* const factors = gradients_[static_cast<std::size_t>(gradient)].factors)
+        factors->turn_ = next++;
+  };
+  take_factors_of(0);
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    take_factors_of(b + 1);
+    buckets_[b].turn_ = next++;
+  }
+  for (RowsSlot& rows : rows_) rows.turn_ = next++;
+  for (BucketSlot& bucket : buckets_)
+    if (bucket.shards_ != nullptr) bucket.shards_->turn_ = next++;
+}
+
 void Schedule::make_works() {
   Communicator& ranks = *core_->communicator;
   std::vector<detail::BucketMemory> memories;

@@ -1,6 +1,7 @@
 // How the ranks that share a training step agree to go on, to stop or to save after it, or to void it. What
 // they say travels inside the step's own reductions, so that a step costs no message more. collectives
-// implements it for each compiled schedule.
+// implements it for each compiled schedule: a StepVote is the executor's view of a schedule. The same object
+// takes the step's reductions on, one slot after the other, so begin(), advance() and end() stand here, too.
 #pragma once
 
 #include <bitset>

@@ -7,7 +7,7 @@
 
 #include <kolo/core/kernels/cpu/element_bits.h>
 #include <kolo/core/kernels/cpu/element_types.h>
-#include <kolo/core/kernels/cpu/row_numbers.h>
+#include <kolo/core/kernels/row_numbers.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>
 

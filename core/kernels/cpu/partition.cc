@@ -2,7 +2,7 @@
 #include <cstring>
 #include <vector>
 
-#include <kolo/core/kernels/cpu/row_numbers.h>
+#include <kolo/core/kernels/row_numbers.h>
 #include <kolo/core/kernels/kernel.h>
 
 namespace kolo {

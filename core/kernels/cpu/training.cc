@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <kolo/core/kernels/cpu/loops/update_rules.h>
-#include <kolo/core/kernels/cpu/row_numbers.h>
+#include <kolo/core/kernels/row_numbers.h>
 #include <kolo/core/kernels/cpu/update_kernel.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>

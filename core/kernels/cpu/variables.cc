@@ -4,7 +4,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/element_types.h>
-#include <kolo/core/kernels/cpu/row_numbers.h>
+#include <kolo/core/kernels/row_numbers.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/nothing.h>
 #include <kolo/core/kernels/parallel.h>

@@ -6,6 +6,7 @@
 #include <kolo/core/kernels/cuda/cuda_kernel.h>
 #include <kolo/core/kernels/cuda/launch_rows.h>
 #include <kolo/core/kernels/cuda/row_order.h>
+#include <kolo/core/kernels/row_numbers.h>
 
 namespace kolo::cuda {
 namespace {
@@ -14,9 +15,7 @@ namespace {
 class RowsKernel : public Kernel, public DeferredCheck {
  public:
   void check() override {
-    if (const auto bad = bad_.take())
-      throw InvalidArgumentError("Index {} at offset {} in indices is out of range: there are {} rows",
-                                 bad->value(), bad->place(), rows_.rows);
+    if (const auto bad = bad_.take()) detail::throw_no_such_row(bad->value(), bad->place(), rows_.rows);
   }
 
  protected:

@@ -9,6 +9,7 @@
 #include <kolo/core/kernels/cuda/launch_updates.h>
 #include <kolo/core/kernels/cuda/row_order.h>
 #include <kolo/core/kernels/elements/update_rules.h>
+#include <kolo/core/kernels/row_numbers.h>
 #include <kolo/core/ops/training.h>
 
 namespace kolo::cuda {
@@ -94,9 +95,7 @@ class RowApplyKernel final : public Kernel, public DeferredCheck {
   }
 
   void check() override {
-    if (const auto bad = bad_.take())
-      throw InvalidArgumentError("Index {} at offset {} in indices is out of range: there are {} rows",
-                                 bad->value(), bad->place(), rows_);
+    if (const auto bad = bad_.take()) detail::throw_no_such_row(bad->value(), bad->place(), rows_);
   }
 
  private:

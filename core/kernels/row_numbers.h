@@ -8,12 +8,16 @@
 
 namespace kolo::detail {
 
+/// Of number `index` at place `offset` of a list, where there are `rows` rows.
+[[noreturn]] inline void throw_no_such_row(std::int64_t index, std::int64_t offset, std::int64_t rows) {
+  throw InvalidArgumentError("Index {} at offset {} in indices is out of range: there are {} rows", index,
+                             offset, rows);
+}
+
 template <typename Index>
 void check_row_numbers(const Index* numbers, std::int64_t count, std::int64_t rows) {
   for (std::int64_t i = 0; i < count; ++i)
-    if (numbers[i] < 0 || numbers[i] >= rows)
-      throw InvalidArgumentError("Index {} at offset {} in indices is out of range: there are {} rows",
-                                 numbers[i], i, rows);
+    if (numbers[i] < 0 || numbers[i] >= rows) throw_no_such_row(numbers[i], i, rows);
 }
 
 /// Calls body(numbers) with the elements of `indices`, i32 or i64.
