@@ -172,165 +172,235 @@ class LoggedNanHook : public NanTensorHook {
   std::function<void()> on_nan_;
 };
 
-}  // namespace
+// One training, from its options to its last line.
+class TrainingRun {
+ public:
+  explicit TrainingRun(const TrainOptions& options)
+      : options_(options), writes_folder_(process().rank == 0 && !options.checkpoint_dir.empty()) {}
 
-void train(const TrainOptions& options) {
-  std::string metrics_file;
-  InitialWeights first_weights{.path = options.init_from};
-  OwnGpu gpu;
-  std::unique_ptr<Batches> own_batches;
-  TrainingData data = on_all_ranks([&] {
-    gpu = gpu_of_this_rank(options.device);
-    metrics_file = log_file(options);
-    if (process().rank == 0 && !options.init_names.empty())
-      first_weights.names = names_from(options.init_names);
-    if (process().rank == 0) check_folder_so_far(options);
-    TrainingData loaded = load_training_data(options, true);
-    check_samples(options, loaded.kind());
+  void run() {
+    load();
+    shared_errors([&] { build(net_, options_, *data_, equal_parts_, last_step_); });
+    open();
+    catch_up();
+    begin();
+    take_steps();
+    close();
+  }
+
+ private:
+  void load();
+  ProgressOptions progress_options();
+  void open();
+  MonitoredTrainingSessionOptions settings();
+  void add_watching_hooks(std::vector<std::shared_ptr<SessionRunHook>>& hooks);
+  void write_config(const std::string& folder) const {
+    write_folder_config(folder, options_, *data_, global_batch_);
+  }
+  void catch_up();
+  void begin();
+  void take_steps();
+  void look_at_step(double rate);
+  void close();
+
+  std::int64_t step() const { return session_->global_step(); }
+  bool is_on_grid() const { return options_.validate_every && step() % *options_.validate_every == 0; }
+
+  const TrainOptions& options_;
+  const bool writes_folder_;
+  OwnGpu gpu_;
+  std::string metrics_file_;
+  InitialWeights first_weights_;
+  std::optional<TrainingData> data_;
+  bool equal_parts_ = true;
+  std::int64_t global_batch_ = 0, steps_per_epoch_ = 0, last_step_ = 0;
+  std::optional<Prefetcher> batches_;
+  std::optional<EventLog> events_;
+  std::optional<Progress> progress_;
+  TrainingGraph net_;
+  std::optional<RateScale> scale_;
+  std::optional<ValidationWatch> watch_;
+  std::shared_ptr<EvaluationHook> evaluation_;
+  std::shared_ptr<CommunicationShareHook> communication_;
+  std::optional<MonitoredTrainingSession> session_;
+  double own_loss_ = 0;
+  bool made_steps_ = false;
+};
+
+// The samples, and all that can be wrong before there is a graph.
+void TrainingRun::load() {
+  first_weights_.path = options_.init_from;
+  data_ = on_all_ranks([&] {
+    gpu_ = gpu_of_this_rank(options_.device);
+    metrics_file_ = log_file(options_);
+    if (process().rank == 0 && !options_.init_names.empty())
+      first_weights_.names = names_from(options_.init_names);
+    if (process().rank == 0) check_folder_so_far(options_);
+    TrainingData loaded = load_training_data(options_, true);
+    check_samples(options_, loaded.kind());
     return loaded;
   });
-  check_pictures(options, data);
+  check_pictures(options_, *data_);
+  std::unique_ptr<Batches> batches;
   on_all_ranks([&] {
-    add_statistics(options, data);
-    own_batches = std::make_unique<Batches>(data.train, batch_options(options));
+    add_statistics(options_, *data_);
+    batches = std::make_unique<Batches>(data_->train, batch_options(options_));
     return true;
   });
-  if (process().rank == 0) log_info("threads: {}", text_of_threads(options));
-  const int passes = options.backward_passes / batch_options(options).passes;  // that Batches do not know
-  const bool equal_parts = own_batches->has_equal_parts();
-  const std::int64_t global_batch = own_batches->global_batch_size() * passes;
-  const std::int64_t epoch = std::max<std::int64_t>(1, own_batches->steps_per_epoch() / passes);
-  const std::int64_t last_step = options.steps.value_or(options.epochs * epoch);
-  Prefetcher batches(std::move(own_batches));
-  std::optional<EventLog> events;
-  Progress progress({.prints = process().rank == 0,
-                     .json = options.json,
-                     .log_file = metrics_file,
-                     .data_name = data.kind().name,
-                     .label_kind = data.kind().label_kind,
-                     .tokens = data.kind().dtype == DType::i32,
-                     .ranks = process().size,
-                     .global_batch = global_batch,
-                     .steps_per_epoch = epoch,
-                     .saves = !options.checkpoint_dir.empty(),
-                     .last_step = last_step,
-                     .log_steps = options.log_steps,
-                     .on_row =
-                         [&events](const nlohmann::ordered_json& row) {
-                           if (events) events->add(row);
-                         },
-                     .parameters = run_parameters(options, global_batch, last_step)});
-
-  TrainingGraph net;
-  shared_errors([&] { build(net, options, data, equal_parts, last_step); });
-  RateScale scale({.rule = options.scale_rate,
-                   .global_batch = global_batch,
-                   .rate = *options.learning_rate,
-                   .steps = options.rescale_steps,
-                   .batch_of_folder = options.found ? options.found->global_batch : std::nullopt});
-  TrainResult result;
-  MonitoredTrainingSessionOptions session_settings = session_options(options, gpu, batches, last_step);
-  const auto write_config = [&](const std::string& folder) {
-    write_folder_config(folder, options, data, global_batch);
-  };
-  if (net.rate_factor) session_settings.saved_state.push_back(scale.state());
-  std::optional<ValidationWatch> watch;
-  shared_errors([&] { watch.emplace(options, data, net.inferred, net.recipe->averages, write_config); });
-  for (SavedState& state : watch->saved_states()) session_settings.saved_state.push_back(std::move(state));
-  session_settings.hooks = {std::make_shared<BroadcastGlobalVariablesHook>(0),
-                            std::make_shared<StopAtStepHook>(last_step)};
-  for (const Variable& average : net.recipe->averages) first_weights.names.emplace(average.name(), "");
-  session_settings.initial_weights = first_weights;
-  std::optional<MonitoredTrainingSession> open_session;
-  if (net.recipe->start_averages)
-    session_settings.hooks.push_back(std::make_shared<StartAveragesHook>(net.recipe->start_averages));
-  if (!options.keep_going)
-    session_settings.hooks.push_back(std::make_shared<LoggedNanHook>(
-        net.loss, [&] { progress.diverged(open_session->global_step() + 1); }));
-  if (!options.trace.empty() && process().rank == 0)
-    session_settings.hooks.push_back(std::make_shared<TraceHook>(options.trace));
-  if (options.profile && process().rank == 0)
-    session_settings.hooks.push_back(std::make_shared<ProfileHook>(
-        *options.profile,
-        [&](const Profile& profile) { progress.profiled(open_session->global_step(), profile); }));
-  const auto evaluation = std::make_shared<EvaluationHook>(net.check, data.test, batch_options(options),
-                                                           net.recipe->swap_averages);
-  session_settings.hooks.push_back(evaluation);
-
-  std::shared_ptr<CommunicationShareHook> communication;
-  if (!options.log_dir.empty() && process().size > 1) {
-    communication = std::make_shared<CommunicationShareHook>(
-        [&] { return progress.is_due(open_session->global_step() + 1); });
-    session_settings.hooks.push_back(communication);
-  }
-  shared_errors([&] { open_session.emplace(net.graph, session_settings); });
-  batches.read_into(feed_memory(open_session->session()));
-  const bool writes_config = process().rank == 0 && !options.checkpoint_dir.empty();
-  shared_errors([&] {
-    if (writes_config) write_inference_graph(options.checkpoint_dir, {net.inferred});
-    if (writes_config && !options.found) write_config(options.checkpoint_dir);
-  });
-  MonitoredTrainingSession& session = *open_session;
-  const auto current_step = [&] { return session.global_step(); };
-  if (writes_config && current_step() >= last_step)
-    log_info("nothing left to do: {} is at step {} of {}", options.checkpoint_dir, current_step(),
-             options.steps ? fmt::format("--steps {}", last_step)
-                           : fmt::format("{}, where --epochs {} ends; epochs count from step 0", last_step,
-                                         options.epochs));
-  const auto is_on_grid = [&](std::int64_t step) {
-    return options.validate_every && step % *options.validate_every == 0;
-  };
-  // A step is saved before it is evaluated.
-  if (current_step() > 0 && current_step() < last_step && is_on_grid(current_step()) &&
-      watch->misses(current_step()))
-    if (const auto found = evaluation->evaluate(session.session()))
-      watch->note(session.session(), current_step(), *found, true);
-  if (writes_config && current_step() < last_step && !watch->why_to_stop().empty())
-    log_info("nothing left to do: {} has ended at step {}, {}", options.checkpoint_dir, current_step(),
-             watch->why_to_stop());
-  if (process().rank == 0 && !options.tensorboard.empty())
-    events.emplace(options.tensorboard, net.graph, current_step(), options.histogram_steps);
-  if (net.rate_factor) scale.start(current_step());
-  progress.start(current_step());
-  const auto fixed_rate = net.recipe->learning_rate.number();
-  std::vector<Fetch> fetches = {net.loss, net.recipe->train_op};
-  if (!fixed_rate)
-    fetches.emplace_back(net.recipe->learning_rate.in_graph(Scope(net.graph), DType::f32, "rate"));
-  Batch batch;
-  double own_loss = 0;
-  bool made_steps = false;
-  while (current_step() < last_step && !session.should_stop() && watch->why_to_stop().empty()) {
-    batches.next(batch);
-    const std::int64_t before = current_step();
-    const auto values = session.run(fetches, feeds_of(net, batch, scale, before));
-    if (!values[0]) break;  // another rank's data ended: the step was applied nowhere
-    own_loss = values[0].value<float>();
-    made_steps = true;
-    if (current_step() == before) continue;  // more batches belong to this step
-    if (progress.is_due(current_step()))
-      progress.step(current_step(), own_loss, fixed_rate ? *fixed_rate : values.back().value<float>(),
-                    communication ? communication->share() : std::nullopt);
-    const bool is_last = current_step() >= last_step;  // of which the end tells
-    if (options.validate_every && (is_last ? watch->keeps() : is_on_grid(current_step())))
-      if (const auto found = evaluation->evaluate(session.session())) {
-        if (!is_last) progress.validated(current_step(), *found);
-        watch->note(session.session(), current_step(), *found, is_on_grid(current_step()));
-      }
-    if (events) events->add_weights(session.session(), current_step());
-  }
-  if (const std::string why = watch->why_to_stop(); made_steps && !why.empty() && current_step() < last_step)
-    progress.stopped_early(current_step(), why);
-  result.global_step = current_step();
-  progress.stop(result.global_step);
-  if (made_steps) result.loss = mean_over_ranks(own_loss);
-  result.stopped_on_request = session.stopped_on_request();
-  evaluation->skip(result.stopped_on_request);
-  session.close();  // saves, then evaluates: a kill during the evaluation loses nothing
-  // What this start has changed is true of the folder now that its last step is saved.
-  if (writes_config && made_steps) write_config(options.checkpoint_dir);
-  result.test = evaluation->result();
-  progress.done(result);
-  if (events) events->close();
+  if (process().rank == 0) log_info("threads: {}", text_of_threads(options_));
+  const int passes = options_.backward_passes / batch_options(options_).passes;  // that Batches do not know
+  equal_parts_ = batches->has_equal_parts();
+  global_batch_ = batches->global_batch_size() * passes;
+  steps_per_epoch_ = std::max<std::int64_t>(1, batches->steps_per_epoch() / passes);
+  last_step_ = options_.steps.value_or(options_.epochs * steps_per_epoch_);
+  batches_.emplace(std::move(batches));
 }
+
+MonitoredTrainingSessionOptions TrainingRun::settings() {
+  MonitoredTrainingSessionOptions made = session_options(options_, gpu_, *batches_, last_step_);
+  if (net_.rate_factor) made.saved_state.push_back(scale_->state());
+  for (SavedState& state : watch_->saved_states()) made.saved_state.push_back(std::move(state));
+  made.hooks = {std::make_shared<BroadcastGlobalVariablesHook>(0),
+                std::make_shared<StopAtStepHook>(last_step_)};
+  for (const Variable& average : net_.recipe->averages) first_weights_.names.emplace(average.name(), "");
+  made.initial_weights = first_weights_;
+  if (net_.recipe->start_averages)
+    made.hooks.push_back(std::make_shared<StartAveragesHook>(net_.recipe->start_averages));
+  add_watching_hooks(made.hooks);
+  return made;
+}
+
+// Hooks that change nothing. They ask for the step when there is a session.
+void TrainingRun::add_watching_hooks(std::vector<std::shared_ptr<SessionRunHook>>& hooks) {
+  if (!options_.keep_going)
+    hooks.push_back(std::make_shared<LoggedNanHook>(net_.loss, [this] { progress_->diverged(step() + 1); }));
+  if (!options_.trace.empty() && process().rank == 0)
+    hooks.push_back(std::make_shared<TraceHook>(options_.trace));
+  if (options_.profile && process().rank == 0)
+    hooks.push_back(std::make_shared<ProfileHook>(
+        *options_.profile, [this](const Profile& profile) { progress_->profiled(step(), profile); }));
+  hooks.push_back(evaluation_);
+  if (options_.log_dir.empty() || process().size == 1) return;
+  communication_ = std::make_shared<CommunicationShareHook>([this] { return progress_->is_due(step() + 1); });
+  hooks.push_back(communication_);
+}
+
+// The session, which restores what is there, and the folder's description.
+void TrainingRun::open() {
+  progress_.emplace(progress_options());
+  scale_.emplace(
+      RateScale::Options{.rule = options_.scale_rate,
+                         .global_batch = global_batch_,
+                         .rate = *options_.learning_rate,
+                         .steps = options_.rescale_steps,
+                         .batch_of_folder = options_.found ? options_.found->global_batch : std::nullopt});
+  shared_errors([&] {
+    watch_.emplace(options_, *data_, net_.inferred, net_.recipe->averages,
+                   [this](const std::string& folder) { write_config(folder); });
+  });
+  evaluation_ = std::make_shared<EvaluationHook>(net_.check, data_->test, batch_options(options_),
+                                                 net_.recipe->swap_averages);
+  const MonitoredTrainingSessionOptions made = settings();
+  shared_errors([&] { session_.emplace(net_.graph, made); });
+  batches_->read_into(feed_memory(session_->session()));
+  shared_errors([&] {
+    if (writes_folder_) write_inference_graph(options_.checkpoint_dir, {net_.inferred});
+    if (writes_folder_ && !options_.found) write_config(options_.checkpoint_dir);
+  });
+}
+
+ProgressOptions TrainingRun::progress_options() {
+  return {.prints = process().rank == 0,
+          .json = options_.json,
+          .log_file = metrics_file_,
+          .data_name = data_->kind().name,
+          .label_kind = data_->kind().label_kind,
+          .tokens = data_->kind().dtype == DType::i32,
+          .ranks = process().size,
+          .global_batch = global_batch_,
+          .steps_per_epoch = steps_per_epoch_,
+          .saves = !options_.checkpoint_dir.empty(),
+          .last_step = last_step_,
+          .log_steps = options_.log_steps,
+          .on_row =
+              [this](const nlohmann::ordered_json& row) {
+                if (events_) events_->add(row);
+              },
+          .parameters = run_parameters(options_, global_batch_, last_step_)};
+}
+
+// What an earlier start has left undone, or why nothing is left to do.
+void TrainingRun::catch_up() {
+  if (writes_folder_ && step() >= last_step_)
+    log_info("nothing left to do: {} is at step {} of {}", options_.checkpoint_dir, step(),
+             options_.steps ? fmt::format("--steps {}", last_step_)
+                            : fmt::format("{}, where --epochs {} ends; epochs count from step 0", last_step_,
+                                          options_.epochs));
+  // A step is saved before it is evaluated.
+  if (step() > 0 && step() < last_step_ && is_on_grid() && watch_->misses(step()))
+    if (const auto found = evaluation_->evaluate(session_->session()))
+      watch_->note(session_->session(), step(), *found, true);
+  if (writes_folder_ && step() < last_step_ && !watch_->why_to_stop().empty())
+    log_info("nothing left to do: {} has ended at step {}, {}", options_.checkpoint_dir, step(),
+             watch_->why_to_stop());
+}
+
+void TrainingRun::begin() {
+  if (process().rank == 0 && !options_.tensorboard.empty())
+    events_.emplace(options_.tensorboard, net_.graph, step(), options_.histogram_steps);
+  if (net_.rate_factor) scale_->start(step());
+  progress_->start(step());
+}
+
+void TrainingRun::take_steps() {
+  const auto fixed_rate = net_.recipe->learning_rate.number();
+  std::vector<Fetch> fetches = {net_.loss, net_.recipe->train_op};
+  if (!fixed_rate)
+    fetches.emplace_back(net_.recipe->learning_rate.in_graph(Scope(net_.graph), DType::f32, "rate"));
+  Batch batch;
+  while (step() < last_step_ && !session_->should_stop() && watch_->why_to_stop().empty()) {
+    batches_->next(batch);
+    const std::int64_t before = step();
+    const auto values = session_->run(fetches, feeds_of(net_, batch, *scale_, before));
+    if (!values[0]) break;  // another rank's data ended: the step was applied nowhere
+    own_loss_ = values[0].value<float>();
+    made_steps_ = true;
+    if (step() > before)  // else more batches belong to this step
+      look_at_step(fixed_rate ? *fixed_rate : values.back().value<float>());
+  }
+}
+
+void TrainingRun::look_at_step(double rate) {
+  if (progress_->is_due(step()))
+    progress_->step(step(), own_loss_, rate, communication_ ? communication_->share() : std::nullopt);
+  const bool is_last = step() >= last_step_;  // of which the end tells
+  if (options_.validate_every && (is_last ? watch_->keeps() : is_on_grid()))
+    if (const auto found = evaluation_->evaluate(session_->session())) {
+      if (!is_last) progress_->validated(step(), *found);
+      watch_->note(session_->session(), step(), *found, is_on_grid());
+    }
+  if (events_) events_->add_weights(session_->session(), step());
+}
+
+void TrainingRun::close() {
+  if (const std::string why = watch_->why_to_stop(); made_steps_ && !why.empty() && step() < last_step_)
+    progress_->stopped_early(step(), why);
+  TrainResult result;
+  result.global_step = step();
+  progress_->stop(result.global_step);
+  if (made_steps_) result.loss = mean_over_ranks(own_loss_);
+  result.stopped_on_request = session_->stopped_on_request();
+  evaluation_->skip(result.stopped_on_request);
+  session_->close();  // saves, then evaluates: a kill during the evaluation loses nothing
+  // What this start has changed is true of the folder now that its last step is saved.
+  if (writes_folder_ && made_steps_) write_config(options_.checkpoint_dir);
+  result.test = evaluation_->result();
+  progress_->done(result);
+  if (events_) events_->close();
+}
+
+}  // namespace
+
+void train(const TrainOptions& options) { TrainingRun(options).run(); }
 
 }  // namespace kolo::models
