@@ -1,5 +1,7 @@
 #include <kolo/core/base/batch_job.h>
 
+#include <fmt/core.h>
+
 #include <kolo/core/base/env.h>
 
 namespace kolo::detail {
@@ -34,7 +36,9 @@ BatchJob find_batch_job() {
     if (!is_array) return {.job = number};
     const std::string array =
         names.array != nullptr ? value_of(names.array) : number.substr(0, number.find('['));
-    return {.job = names.job_names_task ? number : array + "_" + task, .array = array, .task = task};
+    return {.job = names.job_names_task ? number : fmt::format("{}_{}", array, task),
+            .array = array,
+            .task = task};
   }
   return {};
 }
