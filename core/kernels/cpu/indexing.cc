@@ -7,9 +7,9 @@
 
 #include <kolo/core/kernels/cpu/element_bits.h>
 #include <kolo/core/kernels/cpu/element_types.h>
-#include <kolo/core/kernels/row_numbers.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>
+#include <kolo/core/kernels/row_numbers.h>
 
 namespace kolo {
 namespace {

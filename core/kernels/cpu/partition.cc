@@ -2,8 +2,8 @@
 #include <cstring>
 #include <vector>
 
-#include <kolo/core/kernels/row_numbers.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/row_numbers.h>
 
 namespace kolo {
 namespace {

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include <kolo/core/kernels/cpu/loops/update_rules.h>
-#include <kolo/core/kernels/row_numbers.h>
 #include <kolo/core/kernels/cpu/update_kernel.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>
+#include <kolo/core/kernels/row_numbers.h>
 #include <kolo/core/ops/training.h>
 
 namespace kolo {

@@ -4,10 +4,10 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/element_types.h>
-#include <kolo/core/kernels/row_numbers.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/nothing.h>
 #include <kolo/core/kernels/parallel.h>
+#include <kolo/core/kernels/row_numbers.h>
 
 namespace kolo {
 namespace {

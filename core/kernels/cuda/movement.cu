@@ -1,9 +1,9 @@
 // Kernels that move elements, or change their type, without computing.
 #include <kolo/core/kernels/cuda/launch_elementwise.h>
 #include <kolo/core/kernels/cuda/launch_moves.h>
-#include <kolo/core/kernels/cuda/types.cuh>
 #include <kolo/core/kernels/elements/cast.h>
 #include <kolo/core/kernels/cuda/run.cuh>
+#include <kolo/core/kernels/cuda/types.cuh>
 
 namespace kolo::cuda {
 namespace {

@@ -1,7 +1,7 @@
 // The optimizers' rules for those rows of a variable that a step has read.
 #include <kolo/core/kernels/cuda/launch_updates.h>
-#include <kolo/core/kernels/cuda/row_places.cuh>
 #include <kolo/core/kernels/elements/update_rules.h>
+#include <kolo/core/kernels/cuda/row_places.cuh>
 #include <kolo/core/kernels/cuda/run.cuh>
 
 namespace kolo::cuda {
@@ -72,13 +72,14 @@ struct RowUpdateWork {
 template <typename Rule>
 cudaError_t update_rows(cudaStream_t stream, const RowUpdateArguments& of) {
   return with_places(of.rows, [&](auto named) {
-    RowUpdateWork<Rule, decltype(named)> work = {.named = named,
-                                                 .scalars = {},
-                                                 .variable = of.variable,
-                                                 .slots = {},
-                                                 .gradients = of.gradients,
-                                                 .width = of.rows.inner,
-                                                 .teams = (of.rows.inner + kColumnsOfTeam - 1) / kColumnsOfTeam};
+    RowUpdateWork<Rule, decltype(named)> work = {
+        .named = named,
+        .scalars = {},
+        .variable = of.variable,
+        .slots = {},
+        .gradients = of.gradients,
+        .width = of.rows.inner,
+        .teams = (of.rows.inner + kColumnsOfTeam - 1) / kColumnsOfTeam};
     for (int k = 0; k < kMaxUpdateScalars; ++k) work.scalars[k] = of.scalars[k];
     for (int s = 0; s < kMaxUpdateSlots; ++s) work.slots[s] = of.slots[s];
     return run_rows("update_rows", stream, named.units() * work.teams, work);
@@ -89,8 +90,9 @@ cudaError_t update_rows(cudaStream_t stream, const RowUpdateArguments& of) {
 
 cudaError_t launch_row_update(cudaStream_t stream, const RowUpdateArguments& arguments) {
   cudaError_t result = cudaErrorInvalidValue;
-  elements::UpdateRules<float>::at(
-      arguments.rule, [&](auto rule) { result = update_rows<typename decltype(rule)::type>(stream, arguments); });
+  elements::UpdateRules<float>::at(arguments.rule, [&](auto rule) {
+    result = update_rows<typename decltype(rule)::type>(stream, arguments);
+  });
   return result;
 }
 

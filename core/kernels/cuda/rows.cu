@@ -1,8 +1,8 @@
 // Rows by their numbers: read, and added up in the order in which they are named.
-#include <kolo/core/kernels/cuda/row_places.cuh>
-#include <kolo/core/kernels/cuda/types.cuh>
 #include <kolo/core/kernels/elements/binary.h>
+#include <kolo/core/kernels/cuda/row_places.cuh>
 #include <kolo/core/kernels/cuda/run.cuh>
+#include <kolo/core/kernels/cuda/types.cuh>
 
 namespace kolo::cuda {
 namespace {
@@ -158,10 +158,10 @@ cudaError_t scatter(cudaStream_t stream, const ScatterArguments& arguments) {
   }
   const std::int64_t teams = (rows.inner + kColumnsOfTeam - 1) / kColumnsOfTeam;
   return with_places(rows, [&](auto named) {
-    return run_rows("scatter", stream, rows.outer * named.units() * teams,
-                    ScatterWork<Join, decltype(named), T>{named, static_cast<const T*>(arguments.x),
-                                                          static_cast<T*>(arguments.y), rows.outer,
-                                                          rows.inner, teams});
+    return run_rows(
+        "scatter", stream, rows.outer * named.units() * teams,
+        ScatterWork<Join, decltype(named), T>{named, static_cast<const T*>(arguments.x),
+                                              static_cast<T*>(arguments.y), rows.outer, rows.inner, teams});
   });
 }
 
@@ -173,10 +173,10 @@ cudaError_t launch_gather(cudaStream_t stream, const GatherArguments& arguments)
   return with_row_numbers(rows, [&](auto numbers) {
     return with_bits(arguments.bytes_per_element, [&](auto tag) {
       using Bits = typename decltype(tag)::type;
-      return run_each("gather", stream, rows.outer * rows.count * rows.inner,
-                      GatherWork<decltype(numbers), Bits>{numbers, static_cast<const Bits*>(arguments.x),
-                                                          static_cast<Bits*>(arguments.y), rows.outer,
-                                                          rows.inner});
+      return run_each(
+          "gather", stream, rows.outer * rows.count * rows.inner,
+          GatherWork<decltype(numbers), Bits>{numbers, static_cast<const Bits*>(arguments.x),
+                                              static_cast<Bits*>(arguments.y), rows.outer, rows.inner});
     });
   });
 }

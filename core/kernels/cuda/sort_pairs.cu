@@ -1,8 +1,8 @@
 // The one place where CUB computes: its radix sort, which keeps the order of equal numbers.
 #include <cub/device/device_radix_sort.cuh>
 
-#include <kolo/core/kernels/cuda/grid.cuh>
 #include <kolo/core/kernels/cuda/launch_rows.h>
+#include <kolo/core/kernels/cuda/grid.cuh>
 
 namespace kolo::cuda {
 
