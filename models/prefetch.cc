@@ -7,28 +7,27 @@ namespace kolo::models {
 Prefetcher::Prefetcher(std::unique_ptr<BatchSource> source, int depth)
     : source_(std::move(source)), position_(source_->position()), ahead_(depth, [this](Slot& slot) {
         source_->next(slot.batch);
-        if (Allocator* const memory = memory_.load()) {
-          bring(slot.batch.samples, *memory);
-          bring(slot.batch.labels, *memory);
-        }
         slot.after = source_->position();
         return true;
       }) {}
 
 void Prefetcher::next(Batch& batch) {
+  if (memory_ != nullptr) {
+    bring(batch.samples);
+    bring(batch.labels);
+  }
   ahead_.next([&](Slot& ready) {
     std::swap(batch, ready.batch);
     position_ = ready.after;
   });
 }
 
-// Once for each tensor that goes round, as long as its size stays.
-void Prefetcher::bring(Tensor& tensor, Allocator& memory) {
+// What goes back to be filled anew. On the consumer's thread: memory of a GPU that fails is an error of the
+// step that needs it, not of a batch that nobody takes.
+void Prefetcher::bring(Tensor& tensor) {
   if (!tensor || there_.count(tensor.raw()) > 0) return;
-  Tensor copy(tensor.dtype(), tensor.shape(), memory);
-  copy.copy_from(tensor);
-  there_.insert(copy.raw());
-  tensor = std::move(copy);
+  tensor = Tensor(tensor.dtype(), tensor.shape(), *memory_);
+  there_.insert(tensor.raw());
 }
 
 void Prefetcher::seek(const BatchPosition& position) {

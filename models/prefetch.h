@@ -1,7 +1,6 @@
 // Batches read ahead by a thread of their own while the step before them is computed.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <set>
 
@@ -26,9 +25,9 @@ class Prefetcher : public BatchSource {
   BatchPosition position() const override { return position_; }
   /// Drops what was read ahead and goes on from there, also after an error.
   void seek(const BatchPosition& position) override;
-  /// What is read from now on lies in this memory, which outlives all batches: see feed_memory(). The source
-  /// fills it anew where it fills tensors anew. Any thread.
-  void read_into(Allocator& memory) { memory_.store(&memory); }
+  /// From the next next() on what it is given back lies in this memory when it is filled anew: see
+  /// feed_memory(). The memory outlives all batches.
+  void read_into(Allocator& memory) { memory_ = &memory; }
 
  private:
   struct Slot {
@@ -36,11 +35,11 @@ class Prefetcher : public BatchSource {
     BatchPosition after;  // the source's position once this batch is taken
   };
 
-  void bring(Tensor& tensor, Allocator& memory);
+  void bring(Tensor& tensor);
 
   const std::unique_ptr<BatchSource> source_;  // the input thread's
-  std::atomic<Allocator*> memory_{nullptr};
-  std::set<const std::byte*> there_;  // the input thread's: addresses of tensors in that memory
+  Allocator* memory_ = nullptr;
+  std::set<const std::byte*> there_;  // addresses of tensors in that memory
   BatchPosition position_;
   ReadAhead<Slot> ahead_;
 };
