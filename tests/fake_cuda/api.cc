@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "calls.h"
@@ -82,6 +84,26 @@ struct Graph {
   Work work;
 };
 
+// KOLO_FAKE_CUDA_PEERS=1: each GPU reaches the others' memory, once that is enabled in both directions.
+bool has_peers() {
+  static const bool has = std::getenv("KOLO_FAKE_CUDA_PEERS") != nullptr;
+  return has;
+}
+std::set<std::pair<int, int>>& enabled_peers() {  // by state_mutex()
+  static std::set<std::pair<int, int>> pairs;
+  return pairs;
+}
+cudaError_t enable_peer(int gpu, int peer) {
+  if (!has_peers() || gpu == peer) return cudaErrorPeerAccessUnsupported;
+  return enabled_peers().emplace(gpu, peer).second ? cudaSuccess : cudaErrorPeerAccessAlreadyEnabled;
+}
+void check_peers(int target, int source) {
+  if (has_peers() && target != source &&
+      (enabled_peers().count({target, source}) == 0 || enabled_peers().count({source, target}) == 0))
+    report("a copy from GPU {} to GPU {}, which reach each other, without peer access: the driver stages it",
+           source, target);
+}
+
 void within_device(std::byte* target, const std::byte* source, std::size_t bytes, cudaStream_t stream) {
   if (target < source + bytes && source < target + bytes) report("source and target overlap");
   enqueue(stream, [=] { std::memcpy(target, source, bytes); });
@@ -143,7 +165,7 @@ CudaApi make_api() {
     });
   };
   api.device_can_access_peer = [](int* can, int, int) {
-    return call("cudaDeviceCanAccessPeer", [&] { return *can = 0, cudaSuccess; });
+    return call("cudaDeviceCanAccessPeer", [&] { return *can = has_peers() ? 1 : 0, cudaSuccess; });
   };
   api.set_device = [](int gpu) {
     return call("cudaSetDevice", [&] {
@@ -155,8 +177,8 @@ CudaApi make_api() {
   api.get_device = [](int* gpu) {
     return call("cudaGetDevice", [&] { return *gpu = current_gpu(), cudaSuccess; });
   };
-  api.device_enable_peer_access = [](int, unsigned) {
-    return call("cudaDeviceEnablePeerAccess", [] { return cudaErrorPeerAccessUnsupported; });
+  api.device_enable_peer_access = [](int peer, unsigned) {
+    return call("cudaDeviceEnablePeerAccess", [&] { return enable_peer(current_gpu(), peer); });
   };
   api.get_last_error = take_last_error;
 
@@ -204,6 +226,7 @@ CudaApi make_api() {
   api.memcpy_peer_async = [](void* target, int target_gpu, const void* source, int source_gpu,
                              std::size_t bytes, cudaStream_t stream) {
     return call("cudaMemcpyPeerAsync", [&] {
+      check_peers(target_gpu, source_gpu);
       within_device(on_host(target_gpu, target, bytes), on_host(source_gpu, source, bytes), bytes, stream);
       return cudaSuccess;
     });

@@ -35,6 +35,18 @@ def given_gpus(log):
     return re.findall(r"Creating kolo device \(/gpu:\d+\) -> .*pci bus id: ([^,]+),", log)
 
 
+class Peers(FakeGpuTest):
+    def test_gpus_that_reach_each_other_copy_without_the_host(self):
+        for peers in ({}, {"KOLO_FAKE_CUDA_PEERS": 1}):
+            with self.subTest(peers=peers):
+                log = self.folder / "calls"
+                result = self.assert_ok(run("gpu_numerics", "--once", "--only", "towers", KOLO_FAKE_CUDA_GPUS=2,
+                                            KOLO_FAKE_CUDA_LOG=log, **GPU, **peers))
+                self.assertIn('"numerics/towers_2","status":"passed"', result.out)
+                calls = log.read_text().split()
+                self.assertEqual(calls.count("cudaDeviceEnablePeerAccess"), 2 if peers else 0)
+
+
 class NoGpu(FakeGpuTest):
     def assert_falls_back(self, *words, **env):
         """One line that says why, and the CPU computes; --device gpu is an error of one line."""

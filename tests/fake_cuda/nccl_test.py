@@ -43,6 +43,13 @@ class Training(NcclTest):
                 self.assertIn(BY_NCCL, log)
                 self.assertEqual(ours, self.staged_losses(2, *args))
 
+    def test_sums_come_before_the_kernels_of_the_step(self):
+        log = self.folder / "calls"
+        self.losses_of(1, *MLP, KOLO_FAKE_CUDA_LOG=log, KOLO_ALLREDUCE="nccl")
+        of_one = log.read_text().split().count("cudaStreamCreateWithPriority")
+        self.losses_of(2, *MLP, KOLO_FAKE_CUDA_LOG=log)
+        self.assertEqual((of_one, log.read_text().split().count("cudaStreamCreateWithPriority")), (0, 1))
+
     def test_four_ranks_train_as_on_the_staged_path(self):
         ours, log = self.losses_of(4, *MLP, KOLO_ALLREDUCE="nccl")
         self.assertIn(BY_NCCL, log)

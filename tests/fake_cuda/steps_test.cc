@@ -20,6 +20,7 @@
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/shapes.h>
 #include <kolo/core/ops/variables.h>
+#include <kolo/core/runtime/feed_memory.h>
 #include <kolo/core/runtime/session.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/monitored_session.h>
@@ -48,6 +49,16 @@ TEST(OnAGpu, AStreamThatIsAskedBeforeItIsDoneGoesOn) {
   const Tensor sum = session.run(second, {{x, Tensor::of<float>({2}, {1, 2})}});
   EXPECT_EQ(sum.span<float>()[1], 6);
   testing::on_call = [](std::int64_t) {};
+}
+
+TEST(FeedMemory, IsPinnedWhereASessionHasAGpu) {
+  Graph graph;
+  Session on_gpu(graph);
+  EXPECT_THAT(feed_memory(on_gpu).name(), HasSubstr("pinned memory for GPU 0"));
+  SessionConfig config;
+  config.device_count["GPU"] = 0;
+  Session on_cpu(graph, config);
+  EXPECT_EQ(&feed_memory(on_cpu), &cpu_allocator());
 }
 
 // 1 + 2⁻¹² needs 12 bits.
