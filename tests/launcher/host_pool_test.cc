@@ -22,8 +22,8 @@ std::vector<std::string> names(const std::vector<Host>& hosts) {
 
 // A pool with a clock of the test's, in seconds.
 struct Pool {
-  explicit Pool(PoolRules rules = {}, std::vector<Host> listed = kThree)
-      : hosts(listed), pool(rules, std::move(listed)) {}
+  explicit Pool(PoolRules rules = {}, const std::vector<Host>& listed = kThree)
+      : hosts(listed), pool(rules, listed) {}
 
   std::vector<std::string> choose() { return names(pool.choose(now())); }
   std::vector<std::string> growth() const { return names(pool.growth(now())); }

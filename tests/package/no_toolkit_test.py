@@ -11,7 +11,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(sys.argv.pop(1)).resolve()
 CACHE = dict(re.findall(r"^(\w+):\w+=(.*)$", (BUILD / "CMakeCache.txt").read_text(), re.M))
 TOOLKIT = pathlib.Path(os.path.realpath(CACHE["CMAKE_CUDA_COMPILER"])).parents[1]
-SAME = ["CMAKE_UNITY_BUILD", "KOLO_SINGLE_TURN", "CMAKE_BUILD_TYPE", "CMAKE_C_COMPILER", "CMAKE_CXX_COMPILER", "CMAKE_CXX_FLAGS"]
+SAME = ["CMAKE_UNITY_BUILD", "CMAKE_UNITY_BUILD_BATCH_SIZE", "KOLO_SINGLE_TURN", "CMAKE_BUILD_TYPE", "CMAKE_C_COMPILER", "CMAKE_CXX_COMPILER", "CMAKE_CXX_FLAGS"]
 # Of NVIDIA's compiler and headers, and of kolo's sources for them.
 OF_NVIDIA = re.compile(r"\S*(?:nvcc|\.cu\b|/(?:device|kernels)/cuda/|/nccl/|fake_cuda|kolo_cuda)\S*|\S*" + re.escape(str(TOOLKIT)) + r"\S*")
 # They include nothing of NVIDIA's, and are tested without it.

@@ -35,14 +35,14 @@ class StopNoticeTest : public testing::Test {
 TEST_F(StopNoticeTest, IsTheFileThatAppears) {
   const StopNotice notice({.file = file_, .file_every = 10ms});
   EXPECT_FALSE(stops_within(50ms));
-  std::ofstream{file_};
+  std::ofstream(file_).close();
   EXPECT_TRUE(stops_within(10s));
 }
 
 TEST_F(StopNoticeTest, IsTheCommandThatEndsWith0) {
   const StopNotice notice({.command = "test -e " + file_, .command_every = 10ms, .command_limit = 10s});
   EXPECT_FALSE(stops_within(100ms));
-  std::ofstream{file_};
+  std::ofstream(file_).close();
   EXPECT_TRUE(stops_within(10s));
 }
 

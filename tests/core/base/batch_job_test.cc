@@ -17,7 +17,7 @@ using testing::Field;
 BatchJob found(const std::map<std::string, std::string>& variables) {
   for (const std::string& name : batch_job_variables()) unsetenv(name.c_str());
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
-  const BatchJob job = find_batch_job();
+  BatchJob job = find_batch_job();
   for (const auto& [name, value] : variables) unsetenv(name.c_str());
   return job;
 }
