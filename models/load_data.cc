@@ -99,8 +99,16 @@ ImageFolder part_of(const ImageFolder& whole, const std::vector<std::int64_t>& p
   return part;
 }
 
+// Of a file below `folder`: its name there, hashed (FNV-1a), wherever the folder lies.
+std::uint64_t key_of(const fs::path& file, const fs::path& folder) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char letter : file.lexically_relative(folder).generic_string())
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
+  return hash;
+}
+
 // A tenth is for testing where nothing else is.
-DataSplits shared_out(ImageFolder all, const DataRequest& request, Wanted wanted) {
+DataSplits shared_out(ImageFolder all, const fs::path& folder, const DataRequest& request, Wanted wanted) {
   const auto count = std::ssize(all.files);
   const auto add_note = [&](const std::string& note) {
     all.left_out += (all.left_out.empty() ? "" : ", ") + note;
@@ -109,10 +117,11 @@ DataSplits shared_out(ImageFolder all, const DataRequest& request, Wanted wanted
     add_note(fmt::format("all {} pictures for testing", count));
     return {.train = nullptr, .test = pictures(std::move(all), request)};
   }
-  const std::vector<std::int64_t> testing = detail::drawn_for_testing(count, request.seed);
+  std::vector<std::uint64_t> keys;
+  for (const fs::path& file : all.files) keys.push_back(key_of(file, folder));
+  const std::vector<std::int64_t> testing = detail::drawn_for_testing(keys, request.seed);
   if (!testing.empty())
-    add_note(
-        fmt::format("{} of {} pictures for testing by the seed {}", testing.size(), count, request.seed));
+    add_note(fmt::format("one in ten of {} pictures for testing by the seed {}", count, request.seed));
   DataSplits splits;
   if (wanted.test && !testing.empty()) splits.test = pictures(part_of(all, testing), request);
   if (wanted.train) splits.train = pictures(part_of(all, detail::others_than(testing, count)), request);
@@ -142,7 +151,7 @@ DataSplits named_pictures(const fs::path& folder, const DataRequest& request, Wa
     if (wanted.test) splits.test = pictures(std::move(test), request);
     return splits;
   }
-  return shared_out(std::move(all), request, wanted);
+  return shared_out(std::move(all), folder, request, wanted);
 }
 
 [[noreturn]] void throw_unknown_folder(const fs::path& folder) {
@@ -198,7 +207,7 @@ DataSplits from_folder(const fs::path& folder, const DataRequest& request, Wante
   if (is_image_folder(folder) && !is_folder(folder / "train")) {
     ImageFolder all = list_image_folder(folder, Split::train);
     if (!request.class_names.empty()) number_classes(all, request.class_names);
-    return named("pictures in folders of their classes", shared_out(std::move(all), request, wanted));
+    return named("pictures in folders of their classes", shared_out(std::move(all), folder, request, wanted));
   }
   if (is_image_folder(folder))
     return named("pictures in folders of their classes",

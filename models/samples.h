@@ -38,7 +38,8 @@ enum class RandomPurpose : std::uint64_t {
   digit_shape = 3,
   digit_noise = 4,
   text_pieces = 5,
-  sample_changes = 6
+  sample_changes = 6,
+  testing_part = 7
 };
 
 /// SplitMix64: the n-th number is a hash of key + n · γ (Steele, Lea, Flood, "Fast splittable pseudorandom

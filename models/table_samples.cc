@@ -23,8 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 using Found = std::shared_ptr<const SampleSet>;
 
-constexpr std::int64_t kTestingRows = 10;   // one of so many rows of a table is for testing
-constexpr std::int64_t kOrderOfSplit = -1;  // no epoch
+constexpr std::uint64_t kTestingShare = 10;  // one of so many samples is for testing
 
 void add_note(std::string& notes, const std::string& note) {
   if (!note.empty()) notes += (notes.empty() ? "" : ", ") + note;
@@ -88,11 +87,12 @@ DataSplits shared_out(const std::string& name, const std::vector<fs::path>& path
     add_note(table.note, fmt::format("all {} rows for testing", count));
     return {.train = nullptr, .test = samples_of(name, std::move(table), classes)};
   }
-  const std::vector<std::int64_t> testing = drawn_for_testing(count, request.seed);
+  std::vector<std::uint64_t> rows(static_cast<std::size_t>(count));
+  std::iota(rows.begin(), rows.end(), 0);
+  const std::vector<std::int64_t> testing = drawn_for_testing(rows, request.seed);
   if (testing.empty())
     return {.train = wanted.train ? samples_of(name, std::move(table), classes) : nullptr, .test = nullptr};
-  add_note(table.note,
-           fmt::format("{} of {} rows for testing by the seed {}", testing.size(), count, request.seed));
+  add_note(table.note, fmt::format("one in ten of {} rows for testing by the seed {}", count, request.seed));
   DataSplits splits;
   if (wanted.train) splits.train = samples_of(name, rows_of(table, others_than(testing, count)), classes);
   if (wanted.test) splits.test = samples_of(name, rows_of(table, testing), classes);
@@ -141,12 +141,20 @@ DataSplits table_samples(const fs::path& path, const DataRequest& request, Wante
   return shared_out(name, tables, left_out_beside(path, taken), request, wanted);
 }
 
-std::vector<std::int64_t> drawn_for_testing(std::int64_t count, std::uint64_t seed) {
-  std::vector<std::int64_t> order;
-  shuffle_samples(seed, kOrderOfSplit, count, order);
-  order.resize(static_cast<std::size_t>(count / kTestingRows));
-  std::sort(order.begin(), order.end());
-  return order;
+std::vector<std::int64_t> drawn_for_testing(std::span<const std::uint64_t> keys, std::uint64_t seed) {
+  std::vector<std::int64_t> drawn;
+  if (keys.size() < kTestingShare) return drawn;
+  const auto number = [&](std::uint64_t key) {
+    return CounterRandom(seed, RandomPurpose::testing_part, key).next();
+  };
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    if (number(keys[i]) % kTestingShare == 0) drawn.push_back(static_cast<std::int64_t>(i));
+  if (drawn.empty())
+    drawn.push_back(
+        std::min_element(keys.begin(), keys.end(),
+                         [&](std::uint64_t a, std::uint64_t b) { return number(a) < number(b); }) -
+        keys.begin());
+  return drawn;
 }
 
 std::vector<std::int64_t> others_than(const std::vector<std::int64_t>& drawn, std::int64_t count) {

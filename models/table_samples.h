@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,10 @@ bool is_table_folder(const std::filesystem::path& folder);
 /// A file, or a folder of them. Files are read once, whatever is wanted of them.
 DataSplits table_samples(const std::filesystem::path& path, const DataRequest& request, Wanted wanted);
 
-/// One of ten numbers below `count`, drawn by the seed: of the samples for testing, sorted; none of fewer
-/// than ten.
-std::vector<std::int64_t> drawn_for_testing(std::int64_t count, std::uint64_t seed);
+/// The places of the samples for testing, sorted: about one in ten, drawn by the seed, none of fewer than
+/// ten. Whether a sample is drawn depends on its key alone, so that one that is added later moves no other
+/// from training to testing; but at least one is drawn.
+std::vector<std::int64_t> drawn_for_testing(std::span<const std::uint64_t> keys, std::uint64_t seed);
 /// The numbers below `count` that are not among `drawn`.
 std::vector<std::int64_t> others_than(const std::vector<std::int64_t>& drawn, std::int64_t count);
 

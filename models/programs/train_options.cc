@@ -315,7 +315,7 @@ void check_combination(const TrainOptions& options, const po::variables_map& val
                                 ? ", and no config.json in " + folder + " names it"
                                 : ", and there is no folder " + folder;
     throw UsageError(
-        fmt::format("--model is missing{}; it must be one of {}", why, joined(registered_models())));
+        fmt::format("--model is missing{}; --model must be one of {}", why, joined(registered_models())));
   }
   for (const char* name :
        {"checkpoint-dir", "init-from", "init-names", "log-dir", "trace", "tensorboard", "data"})

@@ -6,7 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,7 +25,9 @@ using testing::AllOf;
 using testing::Each;
 using testing::ElementsAre;
 using testing::FloatNear;
+using testing::Gt;
 using testing::HasSubstr;
+using testing::Lt;
 using testing::ThrowsMessage;
 
 // An array as numpy.save writes it.
@@ -180,15 +185,22 @@ TEST_F(Data, ShareOutTheRowsOfOneTableBySeed) {
   };
   const DataSplits splits = load_splits(asked);
   std::vector<float> all = values(*splits.train), testing = values(*splits.test);
-  EXPECT_EQ(testing.size(), 4U);
+  EXPECT_FALSE(testing.empty());
   EXPECT_EQ(values(*load_data(asked, Split::test)), testing);
   asked.seed = 2;
   EXPECT_NE(values(*load_data(asked, Split::test)), testing);
   all.insert(all.end(), testing.begin(), testing.end());
   std::sort(all.begin(), all.end());
   for (int i = 0; i < 40; ++i) EXPECT_EQ(all[static_cast<std::size_t>(i)], static_cast<float>(i));
+  asked.seed = 1;
+  for (int i = 40; i < 400; ++i) rows += std::to_string(i) + ",high\n";
+  write("t.csv", rows);
+  std::vector<float> longer = values(*load_data(asked, Split::test));
+  EXPECT_THAT(longer.size(), AllOf(Gt(20U), Lt(60U)));
+  std::erase_if(longer, [](float value) { return value >= 40; });
+  EXPECT_EQ(longer, testing) << "rows that are appended move no other one";
   asked.whole = true;
-  EXPECT_EQ(load_data(asked, Split::test)->size(), 40);
+  EXPECT_EQ(load_data(asked, Split::test)->size(), 400);
 }
 
 TEST_F(Data, CountFromZeroWhatIsLabelledFromOne) {
@@ -289,9 +301,8 @@ TEST_F(Data, OfFoldersOfClassesKeepATenthForTesting) {
     for (int i = 0; i < 15; ++i)
       write_picture(fmt::format("{}/{}.png", one, i), static_cast<std::uint8_t>(i));
   const DataSplits splits = load_splits(request());
-  EXPECT_EQ(splits.train->size(), 27);
-  EXPECT_EQ(splits.test->size(), 3);
-  EXPECT_EQ(splits.train->kind().note, "3 of 30 pictures for testing by the seed 1");
+  EXPECT_EQ(splits.train->size() + splits.test->size(), 30);
+  EXPECT_EQ(splits.train->kind().note, "one in ten of 30 pictures for testing by the seed 1");
   DataRequest asked = request();
   asked.seed = 2;
   EXPECT_NE(load_splits(asked).train->class_counts(), splits.train->class_counts());
@@ -300,6 +311,28 @@ TEST_F(Data, OfFoldersOfClassesKeepATenthForTesting) {
   write_picture("train/a/1.png", 1);
   write_picture("train/b/1.png", 1);
   EXPECT_EQ(load_splits(request()).test, nullptr) << "who names a part for training has chosen";
+}
+
+// The greys of a split's pictures, which are all alike inside.
+std::set<int> greys(const SampleSet& samples) {
+  std::set<int> found;
+  Batch batch;
+  const auto all = std::shared_ptr<const SampleSet>(&samples, [](const SampleSet*) {});
+  for (EvaluationBatches batches(all, {.batch_size = 1}); batches.next(batch);)
+    found.insert(static_cast<int>(std::lround(batch.samples.span<float>()[0] * 255)));
+  return found;
+}
+
+TEST_F(Data, ThatAreAddedLeaveTheOthersWhereTheyAre) {
+  for (int i = 0; i < 60; ++i)
+    write_picture(fmt::format("{}/{}.png", i % 2 == 0 ? "a" : "b", i), static_cast<std::uint8_t>(i));
+  const std::set<int> before = greys(*load_splits(request()).test);
+  for (int i = 60; i < 120; ++i)
+    write_picture(fmt::format("{}/{}.png", i % 2 == 0 ? "a" : "b", 200 - i), static_cast<std::uint8_t>(i));
+  std::set<int> after = greys(*load_splits(request()).test);
+  EXPECT_GT(after.size(), before.size());
+  std::erase_if(after, [](int grey) { return grey >= 60; });
+  EXPECT_EQ(after, before);
 }
 
 TEST_F(Data, HaveNoTestSplitOfTooFewPicturesInFoldersOfClasses) {
