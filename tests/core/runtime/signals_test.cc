@@ -20,8 +20,8 @@ namespace {
 Tensor ramp(const Shape& shape, int period) {
   Tensor tensor(DType::f32, shape);
   float* const elements = tensor.data<float>();
-  for (std::int64_t i = 0; i < tensor.elements(); ++i)
-    elements[i] = static_cast<float>(i % period - period / 2);
+  const int middle = period / 2;
+  for (std::int64_t i = 0; i < tensor.elements(); ++i) elements[i] = static_cast<float>(i % period - middle);
   return tensor;
 }
 
