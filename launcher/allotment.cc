@@ -236,10 +236,6 @@ const std::vector<System>& systems() {
   return all;
 }
 
-std::string count_of(int count, const char* thing) {
-  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
-}
-
 }  // namespace
 
 Environment own_environment() {

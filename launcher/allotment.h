@@ -27,6 +27,11 @@ struct Allotment {
   int restarts = 0;                   // how often the system has started this job again
 };
 
+/// True for a job of Slurm.
+inline bool is_of_slurm(const std::optional<Allotment>& allotment) {
+  return allotment && allotment->system == "Slurm";
+}
+
 using Environment = std::map<std::string, std::string>;
 /// Runs a short program; its output, or nothing if it failed or took over 5 s.
 using Ask = std::function<std::optional<std::string>(const std::vector<std::string>& command)>;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <kolo/core/base/text.h>
+#include <kolo/launcher/host_lists.h>
 
 namespace kolo::launcher {
 
@@ -36,14 +37,6 @@ bool contains_any(std::string_view text, std::initializer_list<std::string_view>
 
 bool is_dashes(std::string_view line) {
   return line.size() >= 60 && line.find_first_not_of('-') == std::string_view::npos;
-}
-
-// The word after `words` in `line`, up to a space; "" if they are not there.
-std::string word_after(std::string_view line, std::string_view words) {
-  const size_t found = line.find(words);
-  if (found == std::string_view::npos) return "";
-  line.remove_prefix(found + words.size());
-  return std::string(line.substr(0, line.find(' ')));
 }
 
 // Open MPI 4.1: help-orterun.txt, help-errmgr-base.txt, help-mpi-api.txt.

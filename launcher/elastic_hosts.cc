@@ -61,19 +61,11 @@ WatchPlan plan_of(const Options& options, const Surroundings& found, const std::
           .agent = std::move(agent)};
 }
 
-std::string names_of(const std::vector<Host>& hosts) {
-  std::string text;
-  for (const Host& host : hosts) text += (text.empty() ? "" : ", ") + host.name;
-  return text;
-}
-
 // `node3 is gone`, `node3, node4 are gone`.
 std::string sentence(const std::vector<std::string>& names, std::string_view singular,
                      std::string_view plural) {
   return fmt::format("{} {}", fmt::join(names, ", "), names.size() == 1 ? singular : plural);
 }
-
-std::string ranks_text(int ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
 
 bool contains_host(const std::vector<std::string>& names, const std::string& name) {
   return std::any_of(names.begin(), names.end(),
@@ -124,7 +116,7 @@ bool ElasticHosts::may_wait_for_hosts() {
   for (const std::string& warning : take_warnings()) say_(warning);
   const int left = total_slots(pool_.listed());
   if (left_job_.empty() || !elastic_.discover.empty() || left >= elastic_.rules.min_ranks) return true;
-  say_(fmt::format("{} {} left, --min-ranks is {}", ranks_text(left), left == 1 ? "is" : "are",
+  say_(fmt::format("{} {} left, --min-ranks is {}", count_of(left, "rank"), left == 1 ? "is" : "are",
                    elastic_.rules.min_ranks));
   return false;
 }
@@ -148,7 +140,7 @@ std::optional<int> ElasticHosts::wait_for_hosts(std::vector<Host>& chosen) {
     if (!chosen.empty()) return std::nullopt;
     if (has_list_ && now - begin >= elastic_.wait_for_hosts) {
       const int there = pool_.available_ranks(now);
-      say_(fmt::format("{} {} there, --min-ranks is {}; gave up after {} s", ranks_text(there),
+      say_(fmt::format("{} {} there, --min-ranks is {}; gave up after {} s", count_of(there, "rank"),
                        there == 1 ? "is" : "are", elastic_.rules.min_ranks, elastic_.wait_for_hosts.count()));
       return 1;
     }
@@ -171,7 +163,8 @@ std::optional<int> ElasticHosts::wait_for_hosts(std::vector<Host>& chosen) {
 }
 
 void ElasticHosts::tell_start(const std::vector<Host>& before, const std::vector<Host>& chosen) {
-  const std::string where = fmt::format("{} on {}", ranks_text(total_slots(chosen)), names_of(chosen));
+  const std::string where =
+      fmt::format("{} on {}", count_of(total_slots(chosen), "rank"), names_of(chosen, ", "));
   const double standing = std::chrono::duration<double>(Clock::now() - standing_since_).count();
   if (!started_) {
     const std::string unusable = pool_.unusable(Clock::now());

@@ -107,4 +107,11 @@ std::optional<std::chrono::system_clock::time_point> parse_slurm_time(const std:
   return std::chrono::system_clock::from_time_t(std::mktime(&local));
 }
 
+std::string word_after(std::string_view text, std::string_view words) {
+  const size_t found = text.find(words);
+  if (found == std::string_view::npos) return "";
+  text.remove_prefix(found + words.size());
+  return std::string(text.substr(0, text.find_first_of(" \n")));
+}
+
 }  // namespace kolo::launcher

@@ -1,4 +1,4 @@
-// Lists of hosts and of numbers, and times, as batch systems write them.
+// Lists of hosts and of numbers, times, and words in sentences, as batch systems and launchers write them.
 #pragma once
 
 #include <chrono>
@@ -19,5 +19,8 @@ std::vector<int> expand_counts(std::string_view text);
 
 /// `2026-11-28T06:14:21`, in the time of this place, at the start of `text`; nothing for anything else.
 std::optional<std::chrono::system_clock::time_point> parse_slurm_time(const std::string& text);
+
+/// What follows `words` in `text`, up to a blank or a line's end; "" where they are not in it.
+std::string word_after(std::string_view text, std::string_view words);
 
 }  // namespace kolo::launcher

@@ -185,6 +185,16 @@ bool is_same_host(std::string_view a, std::string_view b) {
   return a == b || a == b.substr(0, b.find('.')) || b == a.substr(0, a.find('.'));
 }
 
+std::string names_of(const std::vector<Host>& hosts, std::string_view between) {
+  std::string text;
+  for (const Host& host : hosts) text.append(text.empty() ? "" : between).append(host.name);
+  return text;
+}
+
+std::string count_of(size_t count, std::string_view thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
 bool contains_host(const std::vector<Host>& hosts, std::string_view name) {
   return std::any_of(hosts.begin(), hosts.end(),
                      [&](const Host& host) { return is_same_host(host.name, name); });

@@ -1,6 +1,7 @@
 // The machines of a job: from --host, from --hostfile, and how ranks spread over them.
 #pragma once
 
+#include <cstddef>
 #include <iosfwd>
 #include <optional>
 #include <set>
@@ -41,7 +42,12 @@ std::vector<Host> parse_discovered(const std::string& text, const std::vector<Ho
 /// `a:2,b:1`, as mpirun's --host takes it.
 std::string format_hosts(const std::vector<Host>& hosts);
 
+/// `a, b` where ", " is between.
+std::string names_of(const std::vector<Host>& hosts, std::string_view between);
+
 int total_slots(const std::vector<Host>& hosts);
+/// `1 rank`, `2 ranks`.
+std::string count_of(size_t count, std::string_view thing);
 
 /// Ranks on each host when `ranks` of them fill the slots in order; those beyond all slots go round the hosts
 /// in turn.

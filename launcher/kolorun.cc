@@ -81,7 +81,7 @@ void tell_of_the_allotment(const Options& options, const Surroundings& found) {
     tell(fmt::format("hosts are from {}; {}, which is here as well, is not asked", options.allotment->source,
                      options.allotment->also));
   const bool daemons = options.launcher == Launcher::mpirun && !all_ranks_here(options, found);
-  if (options.allotment->system == "Slurm" && daemons && !options.requeue && !options.stop_before_s)
+  if (is_of_slurm(options.allotment) && daemons && !options.requeue && !options.stop_before_s)
     tell("in Slurm SIGTERM ends mpirun's daemons before a step is saved; use #SBATCH --signal=USR1@60");
   const AllottedCores cores = allotted_cores(options);
   if (options.bind == Bind::core && cores.least != cores.most)

@@ -121,8 +121,7 @@ void add_quick_end(std::vector<std::string>& command, const Options& options) {
 // For Slurm the step with the daemons of an elastic job's last start is over when a lost host has said so.
 void add_overlapping_steps(std::vector<std::string>& command, const Options& options,
                            const Surroundings& found) {
-  const bool is_slurm = options.allotment && options.allotment->system == "Slurm";
-  if (!options.elastic || !is_slurm || contains(options.mpi_args, "plm_slurm_args") ||
+  if (!options.elastic || !is_of_slurm(options.allotment) || contains(options.mpi_args, "plm_slurm_args") ||
       contains(found.variables, "OMPI_MCA_plm_slurm_args"))
     return;
   command.insert(command.end(), {"--mca", "plm_slurm_args", "--overlap"});

@@ -16,14 +16,6 @@ namespace {
 constexpr int kUsualPort = 6818;
 constexpr std::chrono::seconds kAMoment{60};  // in which the ranks have saved and ended
 
-// What follows `words` in `text`, up to a blank.
-std::string word_after(const std::string& text, const std::string& words) {
-  const size_t found = text.find(words);
-  if (found == std::string::npos) return "";
-  const size_t begin = found + words.size();
-  return text.substr(begin, text.find_first_of(" \n", begin) - begin);
-}
-
 int valid_port(std::string_view text) {
   constexpr int kLastPort = 65535;
   const auto port = parse_int64(text);
@@ -58,19 +50,13 @@ std::pair<std::string, DaemonPlace> place_in(const std::string& record) {
   return {name, place};
 }
 
-std::string list_of(const std::vector<Host>& hosts) {
-  std::string list;
-  for (const Host& host : hosts) list += (list.empty() ? "" : ",") + host.name;
-  return list;
-}
-
 }  // namespace
 
 Agent SlurmJob::agent(const std::vector<Host>& hosts) const {
   Agent agent;
   agent.port = port_in(ask_({"scontrol", "show", "config"}).value_or(""));
   if (agent.port == 0) agent.port = kUsualPort;
-  std::istringstream records(ask_({"scontrol", "show", "node", "-o", list_of(hosts)}).value_or(""));
+  std::istringstream records(ask_({"scontrol", "show", "node", "-o", names_of(hosts, ",")}).value_or(""));
   for (std::string record; std::getline(records, record);) {
     auto [name, place] = place_in(record);
     if (place.port == 0) place.port = agent.port;

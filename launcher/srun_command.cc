@@ -24,7 +24,7 @@ bool has_all_hosts(const Options& options) {
 
 // Why srun cannot start this job; "" if it can.
 std::string obstacle(const Options& options, const Ask& ask) {
-  if (!options.allotment || options.allotment->system != "Slurm") return "this is no job of Slurm";
+  if (!is_of_slurm(options.allotment)) return "this is no job of Slurm";
   if (!options.mpi_args.empty()) return "--mpi-args are mpirun's";
   if (!options.cluster.empty()) return "--cluster is for mpirun";
   if (options.hosts.empty() || !has_all_hosts(options)) return "not all hosts belong to this job of Slurm";
@@ -59,8 +59,7 @@ Launcher choose_launcher(const Options& options, const Ask& ask) {
 
 bool starts_by_slurm(const Options& options) {
   if (options.launcher == Launcher::srun) return true;
-  const bool is_slurm = options.allotment && options.allotment->system == "Slurm";
-  return is_slurm && options.allotment->groups == 1 && has_all_hosts(options) &&
+  return is_of_slurm(options.allotment) && options.allotment->groups == 1 && has_all_hosts(options) &&
          std::find(options.mpi_args.begin(), options.mpi_args.end(), "plm") == options.mpi_args.end();
 }
 

@@ -19,6 +19,7 @@
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/core/base/text.h>
 #include <kolo/launcher/child.h>
+#include <kolo/launcher/hosts.h>
 
 namespace kolo::launcher {
 namespace {
@@ -79,8 +80,6 @@ std::vector<pid_t> ranks_here() {
   return ranks;
 }
 
-std::string count_of(size_t ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
-
 }  // namespace
 
 int stop_ranks_here(double wait_s) {
@@ -95,9 +94,9 @@ int stop_ranks_here(double wait_s) {
     std::erase_if(ranks, [](pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; });
   }
   if (ranks.empty())
-    return fmt::print("kolorun: {} here stopped within {:.1f} s\n", count_of(asked), seconds()), 0;
-  fmt::print(stderr, "kolorun: {} of {} here did not stop within {:g} s\n", ranks.size(), count_of(asked),
-             wait_s);
+    return fmt::print("kolorun: {} here stopped within {:.1f} s\n", count_of(asked, "rank"), seconds()), 0;
+  fmt::print(stderr, "kolorun: {} of {} here did not stop within {:g} s\n", ranks.size(),
+             count_of(asked, "rank"), wait_s);
   return 1;
 }
 

@@ -303,12 +303,14 @@ std::vector<double> Trainer::run(std::optional<Callable>& callable, Output value
   for (std::size_t i = 0; i < feed.targets.size(); ++i)
     feeds.push_back(cast_to(feed.targets[i], targets_[i].dtype));
   for (std::size_t i = 0; i < targets_.size(); ++i) {
+    if (!feed.weights.empty() && feed.share == 1) {
+      feeds.push_back(cast_to(feed.weights[i], DType::f32));
+      continue;
+    }
     Tensor weights(DType::f32, {feed.samples});
     std::fill_n(weights.data<float>(), feed.samples, feed.share);
-    if (!feed.weights.empty() && feed.share == 1) weights = cast_to(feed.weights[i], DType::f32);
-    else if (!feed.weights.empty())
-      for (std::int64_t row = 0; row < feed.samples; ++row)
-        weights.data<float>()[row] *= static_cast<float>(number_at(feed.weights[i], row));
+    for (std::int64_t row = 0; !feed.weights.empty() && row < feed.samples; ++row)
+      weights.data<float>()[row] *= static_cast<float>(number_at(feed.weights[i], row));
     feeds.push_back(weights);
   }
   const std::vector<Tensor> results = (*callable)(feeds);

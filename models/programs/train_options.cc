@@ -44,11 +44,25 @@ std::int64_t count(const std::string& option, const std::string& text, std::int6
   return *value;
 }
 
+// The value of the word among these.
+template <typename T>
+T one_of(const char* option, const std::string& text,
+         std::initializer_list<std::pair<const char*, T>> values) {
+  std::string words;
+  for (auto value = values.begin(); value != values.end(); ++value) {
+    if (text == value->first) return value->second;
+    words += fmt::format("{}{}",
+                         words.empty()               ? ""
+                         : value + 1 == values.end() ? " or "
+                                                     : ", ",
+                         value->first);
+  }
+  throw UsageError(fmt::format("--{} \"{}\" is not valid; it must be {}", option, text, words));
+}
+
 DeviceChoice device_from(const std::string& text) {
-  if (text == "auto") return DeviceChoice::automatic;
-  if (text == "cpu") return DeviceChoice::cpu;
-  if (text == "gpu") return DeviceChoice::gpu;
-  throw UsageError(fmt::format("--device \"{}\" is not valid; it must be auto, cpu or gpu", text));
+  using enum DeviceChoice;
+  return one_of<DeviceChoice>("device", text, {{"auto", automatic}, {"cpu", cpu}, {"gpu", gpu}});
 }
 
 Precision precision_from(const std::string& text) {
@@ -97,25 +111,18 @@ std::optional<double> positive(const po::variables_map& values, const char* opti
 }
 
 Schedule schedule_from(const std::string& text) {
-  if (text == "constant") return Schedule::constant;
-  if (text == "linear") return Schedule::linear;
-  if (text == "cosine") return Schedule::cosine;
-  if (text == "step") return Schedule::step;
-  throw UsageError(
-      fmt::format("--schedule \"{}\" is not valid; it must be constant, linear, cosine or step", text));
+  using enum Schedule;
+  return one_of<Schedule>("schedule", text,
+                          {{"constant", constant}, {"linear", linear}, {"cosine", cosine}, {"step", step}});
 }
 
 EpochEnd epoch_end_from(const std::string& text) {
-  if (text == "drop") return EpochEnd::drop;
-  if (text == "fill") return EpochEnd::fill;
-  throw UsageError(fmt::format("--epoch-end \"{}\" is not valid; it must be drop or fill", text));
+  return one_of<EpochEnd>("epoch-end", text, {{"drop", EpochEnd::drop}, {"fill", EpochEnd::fill}});
 }
 
 RateRule rate_rule_from(const std::string& text) {
-  if (text == "none") return RateRule::none;
-  if (text == "linear") return RateRule::linear;
-  if (text == "sqrt") return RateRule::root;
-  throw UsageError(fmt::format("--scale-rate \"{}\" is not valid; it must be none, linear or sqrt", text));
+  using enum RateRule;
+  return one_of<RateRule>("scale-rate", text, {{"none", none}, {"linear", linear}, {"sqrt", root}});
 }
 
 CompressionChoice compression_from(const std::string& text) {

@@ -111,5 +111,22 @@ class ElasticTest(hosts.FolderTest):
         job.ask_to_stop()
         return job.over()
 
+    def replaces_by_spare(self, job, ranks, rest):
+        """node2 is lost; the spare makes up for it."""
+        self.wait_until_saved(20)
+        self.assertEqual(len(self.cluster.rank_pids(SLEEPY)), ranks)
+        self.cluster.link("node2", "down")
+        job.wait_for(rf"^kolorun: node2 is gone; going on with {ranks} ranks on {rest} \(restart 1, ")
+        self.wait_until_saved(self.saved() + 10)
+
+    def loses_seconds_by_a_killed_rank(self, job, rank, host):
+        self.wait_until_saved(20)
+        killed = time.monotonic()
+        self.kill_rank(rank)
+        job.wait_for(rf"^rank {rank} on {host} is gone \(last step \d+\)$")
+        job.wait_for(r"^kolorun: the job ended with exit code 137; restart 1 of 3$")
+        _, at = job.wait_for(r"^starts at step \d+$", times=2)
+        self.assertLess(at - killed, 4 * hosts.SLOWDOWN, job.text())
+
     def kill_rank(self, rank):
         os.kill(self.cluster.rank_pids(SLEEPY)[rank], signal.SIGKILL)

@@ -71,22 +71,12 @@ class ElasticSlurm(elastic_jobs.ElasticTest):
 
     def test_a_spare_replaces_a_lost_node(self):
         job = self.train("--spares", 1, nodes=4)
-        self.wait_until_saved(20)
-        self.assertEqual(len(self.cluster.rank_pids(SLEEPY)), 6)
-        self.cluster.link("node2", "down")
-        job.wait_for(r"^kolorun: node2 is gone; going on with 6 ranks on node1, node3, node4 \(restart 1, ")
-        self.wait_until_saved(self.saved() + 10)
+        self.replaces_by_spare(job, 6, "node1, node3, node4")
         self.stop(job)
 
     def test_a_killed_rank_costs_seconds(self):
         job = self.train()
-        self.wait_until_saved(20)
-        killed = time.monotonic()
-        self.kill_rank(5)
-        job.wait_for(r"^rank 5 on node3 is gone \(last step \d+\)$")
-        job.wait_for(r"^kolorun: the job ended with exit code 137; restart 1 of 3$")
-        _, at = job.wait_for(r"^starts at step \d+$", times=2)
-        self.assertLess(at - killed, 4 * hosts.SLOWDOWN, job.text())
+        self.loses_seconds_by_a_killed_rank(job, 5, "node3")
         self.wait_until_saved(self.saved() + 10)
         self.stop(job)
 

@@ -64,11 +64,7 @@ class Elastic(elastic_jobs.ElasticTest):
 
     def test_a_spare_replaces_a_lost_host(self):
         job = self.train("-H", self.names(1, 2, 3), "--spares", 1)
-        self.wait_until_saved(20)
-        self.assertEqual(len(self.cluster.rank_pids(SLEEPY)), 4)
-        self.cluster.link("node2", "down")
-        job.wait_for(r"^kolorun: node2 is gone; going on with 4 ranks on node1, node3 \(restart 1, ")
-        self.wait_until_saved(self.saved() + 10)
+        self.replaces_by_spare(job, 4, "node1, node3")
         self.stop(job)
 
     def test_a_host_that_loses_its_power_is_lost(self):
@@ -82,13 +78,7 @@ class Elastic(elastic_jobs.ElasticTest):
 
     def test_a_host_that_loses_ranks_twice_cools(self):
         job = self.train("-H", self.names(1, 2), "--grow-after", 5, "--discover-every", 1)
-        self.wait_until_saved(20)
-        killed = time.monotonic()
-        self.kill_rank(3)
-        job.wait_for(r"^rank 3 on node2 is gone \(last step \d+\)$")
-        job.wait_for(r"^kolorun: the job ended with exit code 137; restart 1 of 3$")
-        _, at = job.wait_for(r"^starts at step \d+$", times=2)
-        self.assertLess(at - killed, 4 * hosts.SLOWDOWN, job.text())
+        self.loses_seconds_by_a_killed_rank(job, 3, "node2")
         self.assertNotIn("exit code 75", job.text())
         self.wait_until_saved(self.saved() + 10)
         self.kill_rank(2)
