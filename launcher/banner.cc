@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <initializer_list>
 #include <iterator>
@@ -198,8 +199,16 @@ int signal_named(std::string_view what) {
   return 0;
 }
 
-// From here on srun ends ranks itself, by SIGKILL in the end.
-bool says_srun_ends_the_others(std::string_view line) { return contains(line, "srun: Job step aborted:"); }
+// srun has been told to end, and from here on ends ranks by SIGKILL.
+bool says_srun_aborts(std::string_view line) { return contains(line, "srun: Job step aborted:"); }
+
+// A rank has failed. The others now get SIGTERM, and SIGKILL after the site's KillWait.
+bool says_srun_ends_the_others(std::string_view line) {
+  return starts_with(line, "srun: ") && contains(line, "_step_signal: Terminating ");
+}
+
+// Less than a site's KillWait, and more than it takes until a rank that was killed before is told, too.
+constexpr std::chrono::milliseconds kSrunWaits{1500};
 
 // Of srun, which has found no slurmd on a host.
 bool is_failed_launch(std::string_view line) {
@@ -210,8 +219,7 @@ bool is_failed_launch(std::string_view line) {
 bool is_noise_of_srun(std::string_view line) {
   return contains_any(line, {"srun: Force Terminated ", "_step_signal: Terminating ",
                              "srun: forcing job termination", "srun: error: Node failure on "}) ||
-         says_srun_ends_the_others(line) ||
-         (contains(line, "slurmstepd-") && contains(line, " CANCELLED AT "));
+         says_srun_aborts(line) || (contains(line, "slurmstepd-") && contains(line, " CANCELLED AT "));
 }
 
 // What mpirun writes when it ends itself because of that.
@@ -238,7 +246,7 @@ void BannerReader::look_at_task(const EndedTask& task, bool is_stopped) {
   }
   // Those are srun's own doing.
   if (starts_with(task.what, "Terminated")) return;
-  auto& dead = srun_ends_others_ ? ended_with_others_ : dead_rank_;
+  auto& dead = srun_kills_others() ? ended_with_others_ : dead_rank_;
   if (!dead) dead = DeadRank{task.rank, task.host, signal_named(task.what)};
 }
 
@@ -298,6 +306,10 @@ void BannerReader::look_for_failed_launches(std::string_view line) {
   if (unreachable_.empty()) unreachable_ = line.substr(line.find("Task launch for "));
 }
 
+bool BannerReader::srun_kills_others() const {
+  return srun_aborts_ || (srun_ends_others_ && now_() - *srun_ends_others_ >= kSrunWaits);
+}
+
 const std::optional<BannerReader::DeadRank>& BannerReader::dead_rank() const {
   return dead_rank_ || failed_rank_ ? dead_rank_ : ended_with_others_;
 }
@@ -314,7 +326,8 @@ void BannerReader::look_for_deaths(std::string_view line) {
     const auto signal = parse_int64(word_after(line, " exited on signal ")).value_or(0);
     if (rank && !host.empty()) dead_rank_ = DeadRank{static_cast<int>(*rank), host, static_cast<int>(signal)};
   }
-  srun_ends_others_ = srun_ends_others_ || says_srun_ends_the_others(line);
+  srun_aborts_ = srun_aborts_ || says_srun_aborts(line);
+  if (!srun_ends_others_ && says_srun_ends_the_others(line)) srun_ends_others_ = now_();
   if (const auto task = ended_task_of_srun(line)) look_at_task(*task, is_of_stopped_rank(line));
   if (!lost_host_.empty() || lost_daemon_) return;
   lost_daemon_ = daemon_lost_in_sending(line);

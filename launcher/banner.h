@@ -1,6 +1,7 @@
 // mpirun's and srun's own words on stderr: what they say about dead ranks, and which of them -q leaves out.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,7 +17,9 @@ class BannerReader {
  public:
   /// quiet: notes on how the job ended are dropped; what says why a job could not start is never dropped.
   /// stopped_code: notes on ranks that end with it are dropped always; 0: there is no such code.
-  explicit BannerReader(bool quiet, int stopped_code = 0) : quiet_(quiet), stopped_code_(stopped_code) {}
+  using Clock = std::chrono::steady_clock;
+  explicit BannerReader(bool quiet, int stopped_code = 0, Clock::time_point (*now)() = &Clock::now)
+      : quiet_(quiet), stopped_code_(stopped_code), now_(now) {}
 
   /// One line of mpirun's; returns the lines to print now. A block waits for the dashes that close it.
   std::vector<std::string> read(std::string_view line);
@@ -74,17 +77,20 @@ class BannerReader {
   std::vector<std::string> end_block();
   void take_words_of_ssh();
   bool is_of_stopped_rank(std::string_view line) const;
+  bool srun_kills_others() const;
 
   bool quiet_;
   int stopped_code_;
+  Clock::time_point (*now_)();
   bool in_block_ = false;
   std::vector<std::string> block_;
   std::optional<DeadRank> dead_rank_, ended_with_others_;
   std::optional<FailedRank> failed_rank_;
   std::optional<int> named_rank_;  // by mpirun, in a line before that of its code
-  bool srun_ends_others_ = false;
-  FailedRank mpi_error_;              // what the lines on it have told up to now
-  std::optional<int> improper_rank_;  // by mpirun, in a line before that of its host
+  bool srun_aborts_ = false;
+  std::optional<Clock::time_point> srun_ends_others_;  // since then, by SIGTERM first
+  FailedRank mpi_error_;                               // what the lines on it have told up to now
+  std::optional<int> improper_rank_;                   // by mpirun, in a line before that of its host
   std::string lost_host_, unreachable_;
   std::vector<std::string> ssh_lines_;
   std::optional<Missing> missing_;

@@ -341,6 +341,24 @@ TEST(Banner, TakesNoRankForDeadThatSrunKillsAfterAnotherHasFailed) {
   EXPECT_EQ(reader.failed_rank()->code, 3);
 }
 
+std::chrono::steady_clock::time_point time_of_test;
+
+// Where the site's KillWait is over before kolorun ends the job itself, srun says no word of an abort.
+TEST(Banner, TakesNoRankForDeadThatSlurmKillsWhenItsKillWaitIsOver) {
+  const auto ended_after = [](std::chrono::milliseconds wait) {
+    BannerReader reader(false, 0, [] { return time_of_test; });
+    reader.read("srun: error: node2: task 1: Exited with exit code 3");
+    reader.read("srun: launch/slurm: _step_signal: Terminating StepId=1.0");
+    time_of_test += wait;
+    reader.read("slurmstepd-node1: error: *** STEP 1.0 ON node1 CANCELLED AT 2026-11-28T09:08:36 ***");
+    reader.read("srun: error: node1: task 0: Killed");
+    return reader.dead_rank();
+  };
+  EXPECT_FALSE(ended_after(std::chrono::seconds(2)));
+  ASSERT_TRUE(ended_after(std::chrono::milliseconds(100))) << "killed before, told after the other's end";
+  EXPECT_EQ(ended_after(std::chrono::milliseconds(100))->rank, 0);
+}
+
 TEST(Banner, NamesTheRankThatMpirunSaysEndedWithAnExitCode) {
   BannerReader reader(true), aborted(true), stopped(true, 3);
   for (const char* line : {"  Process name: [[3035,1],12]", "  Exit code:    3"})
