@@ -61,7 +61,8 @@ Output huber_loss(const Scope& s, Output predictions, Output targets, double del
 
 namespace {
 
-void cross_entropy_shape(ShapeContext& c) {
+// The op's outputs are the loss of each example and that loss's gradient with respect to the logits.
+void cross_entropy_shapes(ShapeContext& c, int loss, int backprop) {
   const Shape &logits = c.input(0), &labels = c.input(1);
   if ((logits.has_rank() && logits.rank() != 2) || (labels.has_rank() && labels.rank() != 1))
     throw InvalidArgumentError(
@@ -76,8 +77,8 @@ void cross_entropy_shape(ShapeContext& c) {
         "label for each row",
         logits, labels);
   const std::int64_t examples = rows >= 0 ? rows : count;
-  c.set_output(0, {examples});
-  c.set_output(1, {examples, logits.has_rank() ? logits.dim(1) : -1});
+  c.set_output(loss, {examples});
+  c.set_output(backprop, {examples, logits.has_rank() ? logits.dim(1) : -1});
 }
 
 // Output 1 is the loss's gradient with respect to the logits, made while the exponentials are at hand.
@@ -87,13 +88,23 @@ const RegisterOp cross_entropy_op(
         .input("labels", {DType::i32, DType::i64})
         .output("loss", "logits")
         .output("backprop", "logits")
-        .shape(cross_entropy_shape)
+        .shape([](ShapeContext& c) { cross_entropy_shapes(c, 0, 1); })
         .gradient([](Scope& s, const Node& op, const Outputs& dy) {
           if (dy[1])
             throw UnimplementedError("{}: the gradient of its output 1, a second derivative, is not defined",
                                      describe(op));
           return Outputs{dy[0] ? Output(s.add("ScaleRows", {op.output(1), dy[0]})) : Output(), Output()};
         }));
+
+const RegisterOp scaled_cross_entropy_op(OpSchema(detail::kScaledCrossEntropyOp)
+                                             .input("logits", {DType::f32, DType::f64})
+                                             .input("labels", {DType::i32, DType::i64})
+                                             .required_attr("scale", 1.0)
+                                             .output("backprop", "logits")
+                                             .output("loss", "logits")
+                                             .shape([](ShapeContext& c) { cross_entropy_shapes(c, 1, 0); })
+                                             .in_place(0)
+                                             .made_by_pass());
 
 void scale_rows_shape(ShapeContext& c) {
   const Shape& x = c.input(0);

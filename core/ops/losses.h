@@ -36,4 +36,12 @@ Output sparse_softmax_cross_entropy_with_logits(const Scope& s, Output logits, O
 /// The mean of the above over the batch, a scalar.
 Output softmax_cross_entropy(const Scope& s, Output logits, Output labels);
 
+namespace detail {
+
+/// What a graph pass makes of the sparse cross entropy where one number scales its gradient, attribute
+/// `scale`. Outputs: that gradient, which may take the logits' memory, and the loss.
+inline constexpr char kScaledCrossEntropyOp[] = "ScaledSparseSoftmaxCrossEntropy";
+
+}  // namespace detail
+
 }  // namespace kolo

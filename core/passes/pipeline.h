@@ -68,6 +68,10 @@ void simplify(StepGraph& graph, int threads);
 /// Nodes of the same op, attributes, inputs, control inputs and device become one, the first. Never what is
 /// stateful; never across an update of a variable that they read.
 void merge_common(StepGraph& graph, int threads);
+/// Where one number, known before the step, scales the gradient of sparse cross entropy, as the mean over the
+/// batch does, the op scales it itself, and may write it over the logits. On a GPU that is one pass over
+/// memory less, and a kernel less or two. The bits are those of the separate nodes.
+void fuse_losses(StepGraph& graph, int threads);
 /// Images of convolutions, and of what stands between them (normalization, pooling, biases, element-wise
 /// ops, padding and slices of rows and columns), lie in blocked order (core/ops/blocked.h) where their
 /// channels allow it and there is a kernel for it, on CPUs and in f32; a node reorders what others read or

@@ -7,6 +7,7 @@
 #include <kolo/core/kernels/cpu/loops/softmax_loops.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>
+#include <kolo/core/ops/losses.h>
 
 namespace kolo {
 namespace {
@@ -50,23 +51,38 @@ float softmax(const float* from, std::int64_t count, float* to, float& largest) 
   return std::log(sum);
 }
 
-// Per example: loss = log(sum(exp(x − max))) − (x[label] − max), backprop = softmax(x) − one_hot(label).
+// The op's outputs, and what its gradient is multiplied by.
+struct LossOutputs {
+  int loss, backprop;
+  double scale;
+};
+
+template <typename T>
+void scale_row(T* row, T factor, std::int64_t count) {
+  if (factor != T(1)) std::for_each(row, row + count, [factor](T& x) { x *= factor; });
+}
+
+// Per example: loss = log(sum(exp(x − max))) − (x[label] − max), backprop = softmax(x) − one_hot(label),
+// which may be written over x.
 template <typename T, typename Label>
-void cross_entropy(KernelContext& context) {
+void cross_entropy(KernelContext& context, const LossOutputs& outputs) {
   const Tensor &logits = context.input(0), &labels = context.input(1);
   const std::int64_t rows = logits.shape().dim(0), classes = logits.shape().dim(1);
   check_labels<Label>(labels, classes);
   const T* x = logits.data<T>();
   const Label* label = labels.data<Label>();
-  T *loss = context.output(0).data<T>(), *backprop = context.output(1).data<T>();
+  T* loss = context.output(outputs.loss).data<T>();
+  T* backprop = context.output(outputs.backprop).data<T>();
   parallel_for(rows, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const T* from = x + row * classes;
       T* to = backprop + row * classes;
+      const T of_label = from[label[row]];
       T largest;
       const T log_sum = softmax(from, classes, to, largest);
-      loss[row] = log_sum - (from[label[row]] - largest);
+      loss[row] = log_sum - (of_label - largest);
       to[label[row]] -= T(1);
+      scale_row(to, static_cast<T>(outputs.scale), classes);
     }
   });
 }
@@ -74,18 +90,25 @@ void cross_entropy(KernelContext& context) {
 template <typename T>
 class CrossEntropy final : public Kernel {
  public:
-  explicit CrossEntropy(const KernelInit& init)
-      : function_(init.input_dtype(1) == DType::i32 ? cross_entropy<T, std::int32_t>
+  CrossEntropy(const KernelInit& init, LossOutputs outputs)
+      : outputs_(outputs),
+        function_(init.input_dtype(1) == DType::i32 ? cross_entropy<T, std::int32_t>
                                                     : cross_entropy<T, std::int64_t>) {}
-  void compute(KernelContext& context) override { function_(context); }
+  void compute(KernelContext& context) override { function_(context, outputs_); }
 
  private:
-  void (*function_)(KernelContext&);
+  LossOutputs outputs_;
+  void (*function_)(KernelContext&, const LossOutputs&);
 };
 
 template <typename T>
 std::unique_ptr<Kernel> make_cross_entropy(KernelInit& init) {
-  return std::make_unique<CrossEntropy<T>>(init);
+  return std::make_unique<CrossEntropy<T>>(init, LossOutputs{.loss = 0, .backprop = 1, .scale = 1});
+}
+template <typename T>
+std::unique_ptr<Kernel> make_scaled_cross_entropy(KernelInit& init) {
+  return std::make_unique<CrossEntropy<T>>(
+      init, LossOutputs{.loss = 1, .backprop = 0, .scale = init.attr<double>("scale")});
 }
 
 template <typename T>
@@ -104,6 +127,10 @@ const RegisterKernel cross_entropy_f32("SparseSoftmaxCrossEntropyWithLogits", "C
                                        make_cross_entropy<float>);
 const RegisterKernel cross_entropy_f64("SparseSoftmaxCrossEntropyWithLogits", "CPU", {DType::f64},
                                        make_cross_entropy<double>);
+const RegisterKernel scaled_cross_entropy_f32(detail::kScaledCrossEntropyOp, "CPU", {DType::f32},
+                                              make_scaled_cross_entropy<float>);
+const RegisterKernel scaled_cross_entropy_f64(detail::kScaledCrossEntropyOp, "CPU", {DType::f64},
+                                              make_scaled_cross_entropy<double>);
 const RegisterKernel scale_rows_f32("ScaleRows", "CPU", {DType::f32}, scale_rows<float>);
 const RegisterKernel scale_rows_f64("ScaleRows", "CPU", {DType::f64}, scale_rows<double>);
 

@@ -33,14 +33,15 @@ struct SoftmaxGradArguments {
 cudaError_t launch_softmax_grad(cudaStream_t stream, const SoftmaxGradArguments& arguments);
 
 /// For each row of logits [rows, classes]: loss = log(Σ exp(x − max)) − (x[label] − max) and backprop =
-/// softmax(x) − one_hot(label). A label outside [0, classes) is noted in `bad`, which may not be null; its
-/// loss and its row of backprop are NaN. labels: i32 or i64.
+/// (softmax(x) − one_hot(label)) · scale, which may be written over the logits. A label outside [0, classes)
+/// is noted in `bad`, which may not be null; its loss and its row of backprop are NaN. labels: i32 or i64.
 struct CrossEntropyArguments {
   const float* logits;
   const void* labels;
   ElementType label_type;
   float* loss;      // [rows]
   float* backprop;  // [rows, classes]
+  float scale;
   std::int64_t rows;
   std::int64_t classes;
   elements::BadValue* bad;

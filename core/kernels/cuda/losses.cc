@@ -5,6 +5,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cuda/cuda_kernel.h>
+#include <kolo/core/ops/losses.h>
 
 namespace kolo::cuda {
 namespace {
@@ -54,8 +55,10 @@ class SoftmaxGradKernel final : public Kernel {
 
 class CrossEntropyKernel final : public Kernel, public DeferredCheck {
  public:
-  explicit CrossEntropyKernel(KernelInit& init)
-      : label_type_(element_type(init.input_dtype(1))),
+  CrossEntropyKernel(KernelInit& init, bool scaled)
+      : loss_(scaled ? 1 : 0),
+        scale_(scaled ? static_cast<float>(init.attr<double>("scale")) : 1),
+        label_type_(element_type(init.input_dtype(1))),
         rows_(init.input_shape(0).dim(0)),
         classes_(init.input_shape(0).dim(1)),
         bad_label_(init) {}
@@ -63,8 +66,9 @@ class CrossEntropyKernel final : public Kernel, public DeferredCheck {
     check_cuda(launch_cross_entropy(stream_of(context), {.logits = context.input(0).data<float>(),
                                                          .labels = context.input(1).raw(),
                                                          .label_type = label_type_,
-                                                         .loss = context.output(0).data<float>(),
-                                                         .backprop = context.output(1).data<float>(),
+                                                         .loss = context.output(loss_).data<float>(),
+                                                         .backprop = context.output(1 - loss_).data<float>(),
+                                                         .scale = scale_,
                                                          .rows = rows_,
                                                          .classes = classes_,
                                                          .bad = bad_label_.get()}),
@@ -78,6 +82,8 @@ class CrossEntropyKernel final : public Kernel, public DeferredCheck {
   }
 
  private:
+  int loss_;  // the output
+  float scale_;
   ElementType label_type_;
   std::int64_t rows_;
   std::int64_t classes_;
@@ -89,7 +95,8 @@ const RegisterGpuKernel loss_kernels[] = {
     {"LogSoftmax", {DType::f32}, planned<SoftmaxKernel>(true)},
     {"SoftmaxGrad", {DType::f32}, planned<SoftmaxGradKernel>(false)},
     {"LogSoftmaxGrad", {DType::f32}, planned<SoftmaxGradKernel>(true)},
-    {"SparseSoftmaxCrossEntropyWithLogits", {DType::f32}, planned<CrossEntropyKernel>()},
+    {"SparseSoftmaxCrossEntropyWithLogits", {DType::f32}, planned<CrossEntropyKernel>(false)},
+    {detail::kScaledCrossEntropyOp, {DType::f32}, planned<CrossEntropyKernel>(true)},
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// A warp for each line: it reads the line from memory once and then from the cache.
+// A warp or a block for each line. It reads the line twice: for the sum of exponentials, and for what is made
+// of it.
 #include <cmath>
 #include <limits>
 
@@ -12,6 +13,9 @@ namespace {
 using elements::MaxFold;
 using elements::SumFold;
 
+// Longer rows are a block's: a vocabulary's logits are read by 256 threads, not by 32.
+constexpr std::int64_t kMostOfAWarp = 1024;
+
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // Where the line begins, in elements.
@@ -24,16 +28,23 @@ struct Exponentials {
   float largest;
   float sum;  // of exp(x − largest)
 };
+// In one reading (Milakov and Gimelshein, 2018): where a larger x comes, the sum up to it is scaled. That of
+// a lane that has met −∞ alone is scaled away; NaN and +∞ make the sum NaN.
 template <typename Team>
 KOLO_HOST_DEVICE Exponentials exponentials_of(const Team& team, const float* x, std::int64_t count,
                                               std::int64_t step) {
-  float largest = MaxFold::start<float>();
-  for (std::int64_t i = team.lane(); i < count; i += team.lanes())
-    largest = MaxFold::join(largest, x[i * step]);
-  largest = team.template fold<MaxFold>(largest);
-  float sum = 0;
-  for (std::int64_t i = team.lane(); i < count; i += team.lanes()) sum += std::exp(x[i * step] - largest);
-  return {largest, team.template fold<SumFold>(sum)};
+  float largest = MaxFold::start<float>(), sum = 0;
+  for (std::int64_t i = team.lane(); i < count; i += team.lanes()) {
+    const float value = x[i * step];
+    if (value > largest) {
+      sum = sum * std::exp(largest - value) + 1;
+      largest = value;
+    } else {
+      sum += value == largest ? 1 : std::exp(value - largest);
+    }
+  }
+  const float of_team = team.template fold<MaxFold>(largest);
+  return {of_team, team.template fold<SumFold>(sum * std::exp(largest - of_team))};
 }
 
 struct SoftmaxWork : SoftmaxArguments {
@@ -87,13 +98,14 @@ struct CrossEntropyWork : CrossEntropyArguments {
     const float* const x = logits + row * classes;
     const auto label = static_cast<std::int64_t>(label_of[row]);
     const bool is_known = label >= 0 && label < classes;
+    const float of_label = is_known ? x[label] : kNan;  // read before any lane writes over x
     const auto [largest, sum] = exponentials_of(team, x, classes, 1);
     for (std::int64_t i = team.lane(); i < classes; i += team.lanes()) {
       const float probability = std::exp(x[i] - largest) / sum;
-      backprop[row * classes + i] = !is_known ? kNan : i == label ? probability - 1 : probability;
+      backprop[row * classes + i] = !is_known ? kNan : (i == label ? probability - 1 : probability) * scale;
     }
     if (team.lane() != 0) return;
-    loss[row] = is_known ? std::log(sum) - (x[label] - largest) : kNan;
+    loss[row] = std::log(sum) - (of_label - largest);
     if (!is_known) elements::note_bad_value(bad, row, label);
   }
   template <typename Visit>
@@ -107,8 +119,9 @@ struct CrossEntropyWork : CrossEntropyArguments {
 
 template <typename Label>
 cudaError_t cross_entropy(cudaStream_t stream, const CrossEntropyArguments& arguments) {
-  return run_rows("cross_entropy", stream, arguments.rows,
-                  CrossEntropyWork<Label>{arguments, static_cast<const Label*>(arguments.labels)});
+  const CrossEntropyWork<Label> work{arguments, static_cast<const Label*>(arguments.labels)};
+  return arguments.classes > kMostOfAWarp ? run_blocks("cross_entropy", stream, arguments.rows, work)
+                                          : run_rows("cross_entropy", stream, arguments.rows, work);
 }
 
 }  // namespace

@@ -78,6 +78,20 @@ class Block {
 #endif
   }
   KOLO_HOST_DEVICE static constexpr int lanes() { return kThreads; }
+  /// What the lanes' values fold to, for each of them. All threads call it.
+  template <typename Fold, typename A>
+  KOLO_HOST_DEVICE A fold(A value) const {
+#if defined(__CUDA_ARCH__)
+    __shared__ A by_warp[kWarpsPerBlock];
+    value = fold_warp<Fold>(value);
+    __syncthreads();  // until all have read what the last fold left
+    if (cuda::lane() == 0) by_warp[threadIdx.x / kWarp] = value;
+    __syncthreads();
+    value = by_warp[0];
+    for (int other = 1; other < kWarpsPerBlock; ++other) value = Fold::join(value, by_warp[other]);
+#endif
+    return value;
+  }
 };
 
 template <typename Work>

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -127,7 +128,7 @@ void add_products(std::vector<Case>& cases, bool large) {
 }
 
 void add_layers(std::vector<Case>& cases) {
-  for (const Shape& shape : {Shape{5, 10}, Shape{3, 1000}}) {
+  for (const Shape& shape : {Shape{5, 10}, Shape{3, 1000}, Shape{2, 5003}}) {
     const auto width = shape.dim(1);
     cases.push_back(
         {fmt::format("softmax_{}", width), Judge::near, {shape}, [](const Scope& s, const Outputs& x) {
@@ -148,6 +149,16 @@ void add_layers(std::vector<Case>& cases) {
                s, x[0], constant(s, Tensor::of<std::int32_t>({rows}, std::span<const std::int32_t>(labels))));
          }});
   }
+  // What a mask has ruled out, first in its row and in between, takes no part.
+  cases.push_back(
+      {"softmax_cross_entropy_masked", Judge::near, {{4, 100}}, [](const Scope& s, const Outputs& x) {
+         std::vector<float> mask(100, 0);
+         for (std::size_t i = 0; i < mask.size(); i += 3) mask[i] = -std::numeric_limits<float>::infinity();
+         const Output masked =
+             add(s, x[0],
+                 cast(s, constant(s, Tensor::of<float>({100}, std::span<const float>(mask))), x[0].dtype()));
+         return softmax_cross_entropy(s, masked, constant(s, Tensor::of<std::int32_t>({4}, {1, 2, 98, 50})));
+       }});
   cases.push_back({"log_softmax_along_0", Judge::near, {{9, 33}}, [](const Scope& s, const Outputs& x) {
                      return log_softmax(s, x[0], 0);
                    }});
