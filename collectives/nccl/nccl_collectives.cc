@@ -7,6 +7,7 @@
 
 #include <kolo/collectives/nccl/nccl_communicator.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/device/cuda/cuda_platform.h>
 #include <kolo/core/device/device_values.h>
 #include <kolo/core/device/order_log.h>
 #include <kolo/core/kernels/cuda/cuda_kernel.h>
@@ -258,14 +259,6 @@ class NcclCollectives final : public DeviceCollectives {
   const std::shared_ptr<Buffer> divisor_, spare_;
 };
 
-std::string text_of(const cudaUUID_t& uuid) {
-  std::string text = "GPU-";
-  for (int i = 0; i < 16; ++i)
-    text += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-                        static_cast<unsigned char>(uuid.bytes[i]));
-  return text;
-}
-
 class Nccl final : public DeviceLibrary {
  public:
   std::string name() const override { return "NCCL"; }
@@ -278,7 +271,7 @@ class Nccl final : public DeviceLibrary {
     check_cuda(gpu.api.get_device_properties(&found, gpu.gpu), "cudaGetDeviceProperties");
     char slot[32] = "";
     check_cuda(gpu.api.device_get_pci_bus_id(slot, sizeof slot, gpu.gpu), "cudaDeviceGetPCIBusId");
-    return {.gpu = text_of(found.uuid), .slot = slot, .version = library.version};
+    return {.gpu = uuid_text(found.uuid), .slot = slot, .version = library.version};
   }
 
   std::string make_id() const override {

@@ -19,7 +19,8 @@ struct GpuProperties {
   int major = 0;  // compute capability
   int minor = 0;
   double memory_clock_ghz = 0;
-  std::string pci_bus_id;
+  std::string pci_bus_id;  // that of its GPU, where it is a slice of one (MIG)
+  std::string uuid = {};   // of the GPU or the slice; "" for a virtual one
   std::int64_t total_bytes = 0;
   std::int64_t free_bytes = 0;
 };

@@ -16,18 +16,15 @@ enum class OptimizerLevel {
 /// What matrix products and convolutions of f32 are computed in.
 enum class Precision {
   /// On CPUs f32; on GPUs convolutions in tf32 and matrix products in f32, as PyTorch does. One info line
-  /// says
-  /// so where a convolution is.
+  /// says so where a convolution is.
   automatic,
   f32,
   /// On GPUs factors are rounded to 10 bits of mantissa, on tensor cores, and products are added up in f32;
-  /// on
-  /// CPUs f32. Only where NVIDIA's libraries compute, and not with NVIDIA_TF32_OVERRIDE=0.
+  /// on CPUs f32. Only where NVIDIA's libraries compute, and not with NVIDIA_TF32_OVERRIDE=0.
   tf32,
   /// On CPUs alone. Factors are rounded to bf16 (8 bits of mantissa, f32's range), products are added up in
-  /// f32. What comes
-  /// out is f32: so are variables, gradients and all that is computed from them. A convolution's images are
-  /// rounded once more. Needs a CPU that has instructions for it (AMX, AVX512_BF16).
+  /// f32. What comes out is f32: so are variables, gradients and all that is computed from them. A
+  /// convolution's images are rounded once more. Needs a CPU that has instructions for it (AMX, AVX512_BF16).
   bf16,
 };
 

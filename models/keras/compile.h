@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <kolo/core/passes/graph_options.h>
 #include <kolo/models/keras/losses.h>
 #include <kolo/models/keras/metrics.h>
 #include <kolo/models/keras/optimizers.h>
@@ -36,6 +38,9 @@ struct CompileOptions {
   std::vector<Metric> weighted_metrics = {};                          // with the samples' weights
   // Several GPUs: as multi_gpu_model (multi_gpu.h) with these, in place; one device: the model runs there.
   std::vector<Context> context = {};
+  // Of the products of all models in the workspace (graph_options.precision). Missing: as the workspace has
+  // it.
+  std::optional<Precision> precision = {};
 };
 
 }  // namespace kolo::keras

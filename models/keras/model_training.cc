@@ -10,6 +10,7 @@ void ModelImpl::compile(const CompileOptions& options) {
   if (fit_progress() != nullptr)
     throw FailedPreconditionError(
         "compile: a fit of the same model is under way; compile it before or after");
+  if (options.precision) workspace().set_precision(*options.precision);
   if (!built_) {
     pending_ = options;
     return;

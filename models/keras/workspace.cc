@@ -24,6 +24,16 @@ Session& Workspace::session() {
   return *session_;
 }
 
+void Workspace::set_precision(Precision precision) {
+  Precision& own = options_.config.graph_options.precision;
+  if (session_ && precision != own)
+    throw FailedPreconditionError(
+        "compile: precision {} was asked for, but this workspace's session computes in {} already; compile "
+        "before the first weights are made or read, or set the workspace's config.graph_options.precision",
+        precision_name(precision), precision_name(own));
+  own = precision;
+}
+
 Workspace::DeviceScope::DeviceScope(Workspace& workspace, std::string device) : workspace_(&workspace) {
   static_cast<void>(Scope(workspace.graph_).device(std::string_view(device)));  // throws for a malformed one
   workspace.devices_.push_back(std::move(device));

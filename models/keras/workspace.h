@@ -55,6 +55,10 @@ class Workspace {
   /// The top of the graph on the device asked for.
   Scope scope();
 
+  /// Of products, in all that the session computes. Throws FailedPreconditionError if the session is there
+  /// and has another precision.
+  void set_precision(Precision precision);
+
   /// Gives all variables of the graph that have none yet their first values.
   void initialize_variables();
 

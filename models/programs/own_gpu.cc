@@ -32,7 +32,7 @@ OwnGpu gpu_of_this_rank(DeviceChoice choice) {
     own.list = std::to_string(chosen);
     const GpuProperties gpu = platform->properties(visible[chosen]);
     if (std::pair(gpu.major, gpu.minor) >= platform->minimum_capability())
-      own.place = process().hostname + " " + gpu.pci_bus_id;
+      own.place = process().hostname + " " + (gpu.uuid.empty() ? gpu.pci_bus_id : gpu.uuid);
   }
   if (choice == DeviceChoice::gpu && own.place.empty())
     throw FailedPreconditionError(

@@ -159,7 +159,8 @@ CudaApi make_api() {
   api.device_get_pci_bus_id = [](char* text, int bytes, int gpu) {
     return call("cudaDeviceGetPCIBusId", [&] {
       if (!exists(gpu)) return cudaErrorInvalidValue;
-      const std::string id = fmt::format("0000:{:02X}:00.0", 0x3b + number_in_machine(gpu));
+      const std::string id =
+          fmt::format("0000:{:02X}:00.0", 0x3b + (are_slices() ? 0 : number_in_machine(gpu)));
       if (static_cast<std::size_t>(bytes) <= id.size()) return cudaErrorInvalidValue;
       return std::strcpy(text, id.c_str()), cudaSuccess;
     });

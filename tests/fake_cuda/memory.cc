@@ -37,8 +37,8 @@ int number_of(const char* variable, int otherwise) {
   return text == nullptr ? otherwise : std::atoi(text);
 }
 
-// As the driver reads CUDA_VISIBLE_DEVICES: numbers, or what UUIDs begin with. What names no GPU ends the
-// list.
+// As the driver reads CUDA_VISIBLE_DEVICES: numbers, or what UUIDs begin with, those of slices too. What
+// names no GPU ends the list.
 std::vector<int> named_in(const char* list, int all) {
   std::vector<int> named;
   std::istringstream text(list);
@@ -47,7 +47,9 @@ std::vector<int> named_in(const char* list, int all) {
     long gpu = std::strtol(entry.c_str(), &rest, 10);
     if (entry.empty() || *rest != '\0') gpu = -1;
     for (int i = 0; i < all && entry.size() > 4; ++i)
-      if (fmt::format("GPU-{:02x}000000-0000-0000-0000-000000000000", i).starts_with(entry)) gpu = i;
+      if (fmt::format("{}-{:02x}000000-0000-0000-0000-000000000000", are_slices() ? "MIG" : "GPU", i)
+              .starts_with(entry))
+        gpu = i;
     if (gpu < 0 || gpu >= all) break;
     named.push_back(static_cast<int>(gpu));
   }
@@ -116,6 +118,11 @@ Block& block_to_free(int gpu, void* address) {
 }
 
 }  // namespace
+
+bool are_slices() {
+  static const bool slices = number_of("KOLO_FAKE_CUDA_SLICES", 0) == 1;
+  return slices;
+}
 
 int gpus() { return static_cast<int>(visible().size()); }
 int number_in_machine(int gpu) { return visible()[static_cast<std::size_t>(gpu)]; }

@@ -18,6 +18,8 @@ namespace kolo::fake_cuda {
 
 /// Those that are visible. They are counted anew from 0, as CUDA does.
 int gpus();
+/// True if all are slices of one GPU (MIG), as KOLO_FAKE_CUDA_SLICES=1 wants it: of one place on the bus.
+bool are_slices();
 /// What a visible one is in the machine: part of its UUID and of its place on the bus.
 int number_in_machine(int gpu);
 inline constexpr std::size_t kBytesOfGpu = std::size_t{1} << 30;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Ranks whose GPUs reduce gradients by a libnccl.so.2 that is not NVIDIA's: it compares what the ranks do, and fails as
 it is told to (KOLO_FAKE_NCCL, see fake_nccl.cc)."""
+import re
 import subprocess
 import unittest
 
@@ -107,6 +108,24 @@ class Fallback(NcclTest):
         for ranks in (2, 4):
             with self.subTest(ranks=ranks):
                 self.assert_staged("ranks 0 and [12] on .* share the GPU 0000:3B:00.0", ranks, KOLO_FAKE_CUDA_GPUS=ranks // 2)
+
+    def train_on_slices(self, **env):
+        script = 'CUDA_VISIBLE_DEVICES=MIG-0$OMPI_COMM_WORLD_LOCAL_RANK exec "$0" "$@"'
+        return finish(start("kolo-train", "--data", self.folder, *SMALL, "--device", "gpu", *MLP, launcher=[*mpirun(2), "sh", "-c", script],
+                            **GPU, KOLO_FAKE_CUDA_GPUS=2, KOLO_FAKE_CUDA_SLICES=1, **env))
+
+    def test_each_of_two_ranks_has_a_slice_of_one_gpu(self):
+        """MIG: told apart by their UUIDs, each with its memory for itself; but NCCL refuses them."""
+        result = self.assert_ok(self.train_on_slices())
+        self.assertRegex(result.err, r"ranks 0 and 1 on .* share the GPU 0000:3B:00.0 \(GPU-01000000-")
+        self.assertEqual(result.err.count(STAGED), 1)
+        ours = {e["global_step"]: e["loss"] for e in result.events if e["event"] == "progress"}
+        self.assert_close(ours, self.staged_losses(2, *MLP))
+        short = self.train_on_slices(KOLO_FAKE_CUDA_TAKEN=1008)
+        self.assertEqual(short.code, 1, short.err)
+        limit = re.search(r"bytes are in use of the limit of (\d+) bytes", short.err)
+        self.assertTrue(limit, short.err)
+        self.assertLess(int(limit[1]), 16 << 20, "more than is free: a share, as of a GPU that both have")
 
     def test_no_library_that_serves(self):
         library = self.folder / "libnccl.so.2"  # opens, and has nothing of NCCL

@@ -51,6 +51,7 @@ class CudaPlatform final : public GpuPlatform {
             .minor = found.minor,
             .memory_clock_ghz = memory_khz / 1e6,
             .pci_bus_id = bus_id(api_, gpu),
+            .uuid = uuid_text(found.uuid),
             .total_bytes = static_cast<std::int64_t>(total_bytes),
             .free_bytes = static_cast<std::int64_t>(free_bytes)};
   }
@@ -130,6 +131,14 @@ DriverState ask_driver(const CudaApi& api) {
     state.refusal = describe_cuda(code);
   }
   return state;
+}
+
+std::string uuid_text(const cudaUUID_t& uuid) {
+  std::string text = "GPU-";
+  for (int i = 0; i < 16; ++i)
+    text += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                        static_cast<unsigned char>(uuid.bytes[i]));
+  return text;
 }
 
 std::shared_ptr<GpuPlatform> make_cuda_platform(const CudaApi& api) {

@@ -23,4 +23,7 @@ DriverState ask_driver(const CudaApi& api);
 /// api outlives it. A GPU gets a context when its free memory is asked for (properties) or a device is made.
 std::shared_ptr<GpuPlatform> make_cuda_platform(const CudaApi& api);
 
+/// "GPU-…", of a GPU or of a slice of one (MIG).
+std::string uuid_text(const cudaUUID_t& uuid);
+
 }  // namespace kolo

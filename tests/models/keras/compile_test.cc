@@ -51,6 +51,18 @@ TEST(Compile, AddsLossesByTheirWeightsAndRegularizers) {  // row 12
   EXPECT_THAT(net.test_on_batch(x, {none, none}), Pointwise(::testing::DoubleNear(1e-5), {1.6, .6, 2.}));
 }
 
+TEST(Compile, ChoosesThePrecisionOfAWorkspaceThatHasNotComputedYet) {
+  Workspace ws;
+  const Model net = two_outputs(ws);
+  net.compile({.loss = "mse", .precision = Precision::tf32});
+  EXPECT_EQ(ws.session().config().graph_options.precision, Precision::tf32);
+  net.compile({.loss = "mse", .precision = Precision::tf32});
+  EXPECT_THAT([&] { net.compile({.loss = "mse", .precision = Precision::f32}); },
+              ThrowsMessage<FailedPreconditionError>(HasSubstr(
+                  "precision f32 was asked for, but this workspace's session computes in tf32 already")));
+  net.compile({.loss = "mse"});
+}
+
 TEST(Compile, NamesLossesAndMetrics) {  // row 13
   Workspace ws;
   const Model net = two_outputs(ws);
