@@ -77,6 +77,18 @@ def test_the_caller_does_not_wait_for_the_gpu(gpu, rank, size):
     assert hvd.synchronize(handle) is None
 
 
+def test_a_gpu_that_hangs_has_a_deadline(gpu, rank, size, monkeypatch):
+    may_go_on = threading.Event()
+    gpu.later(lambda: may_go_on.wait(30))
+    handle = hvd.allreduce_async(on_gpu(torch.ones(3)), op=hvd.Sum, name="late")
+    monkeypatch.setenv("KOLO_STALL_ABORT_S", "0.2")
+    with pytest.raises(hvd.HorovodInternalError, match="after 0.2 s the GPU has not finished what comes before late"):
+        hvd.synchronize(handle)
+    may_go_on.set()
+    monkeypatch.setenv("KOLO_STALL_ABORT_S", "30")
+    assert value_of(hvd.allreduce(on_gpu(torch.ones(3)), op=hvd.Sum)).tolist() == [size] * 3
+
+
 def test_calls_without_names_meet_each_other_beside_those_of_the_host(gpu, rank, size):
     handles = []
     for i in range(6):

@@ -8,12 +8,14 @@ for no work of the GPU but in that thread.
 
 import functools
 import inspect
+import os
 import queue
 import threading
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import torch
 
+from kolo.errors import DeadlineExceededError
 from kolo.torch.handles import Handle, poll
 from kolo.torch.memory import can_travel
 
@@ -80,10 +82,19 @@ class _Way:
         return target
 
 
+def _await(event: threading.Event, what: str) -> None:
+    """For as long as the ranks wait for one another. A GPU that hangs would else hold its host for ever."""
+    limit = float(os.environ.get("KOLO_STALL_ABORT_S") or 600)
+    if not event.wait(limit or None):
+        raise DeadlineExceededError(f"kolo.torch: after {limit:g} s the GPU has not finished what comes before {what}; the limit "
+                                    "is KOLO_STALL_ABORT_S")
+
+
 class _Pending:
     """An operation that starts when its tensors have arrived. As the engine's."""
 
-    def __init__(self, start: Callable[[], Handle], arrived: Sequence[Any]):
+    def __init__(self, name: str, start: Callable[[], Handle], arrived: Sequence[Any]):
+        self._name = name
         self._start: Optional[Callable[[], Handle]] = start
         self._arrived = arrived
         self._has_begun = threading.Event()
@@ -105,7 +116,7 @@ class _Pending:
         return self._has_begun.is_set() and (self._error is not None or poll(self._handle))
 
     def wait(self) -> Any:
-        self._has_begun.wait()
+        _await(self._has_begun, self._name)
         if self._error is not None:
             raise self._error
         return self._handle.pending.wait()
@@ -138,7 +149,7 @@ def drain() -> None:
     if _starter is not None:
         is_empty = threading.Event()
         _starter.add(is_empty.set)
-        is_empty.wait()
+        _await(is_empty, "join")
 
 
 def _name_for(start: Callable[..., Handle]) -> str:
@@ -163,7 +174,7 @@ def _start_later(start: Callable[..., Handle], call: inspect.BoundArguments, fir
         arguments["in_place"] = True  # on the host's copy
     way = _Way(tensors)
     arguments[first] = way.host[0] if isinstance(given, torch.Tensor) else way.host
-    pending = _Pending(lambda: start(*call.args, **call.kwargs), way.arrived)
+    pending = _Pending(arguments["name"], lambda: start(*call.args, **call.kwargs), way.arrived)
     if _starter is None:
         _starter = _Starter()
     _starter.add(pending.begin)
