@@ -262,7 +262,7 @@ class Plan {
   void order_streams(const Kernels& made);
   void put_busiest_stream_first();
   std::vector<bool> joined_streams() const;
-  bool is_repeatable(int position) const;
+  bool is_repeatable(int position, StreamKernel* on_stream) const;
   void make_segments(Frame& frame) const;
   void join_streams(Frame& frame, const std::vector<std::size_t>& scratch_bytes) const;
   std::unique_ptr<Frame> make_frame(Kernels made);

@@ -27,7 +27,8 @@ void Plan::order_streams(const Kernels& made) {
   put_busiest_stream_first();
   if (!keeps_segments()) return;
   std::vector<bool> repeatable(nodes_.size());
-  for (std::size_t p = 0; p < nodes_.size(); ++p) repeatable[p] = is_repeatable(static_cast<int>(p));
+  for (std::size_t p = 0; p < nodes_.size(); ++p)
+    repeatable[p] = is_repeatable(static_cast<int>(p), stream_kernel(made.kernels[order_[p]].get()));
   segments_ = find_segments(ordered_, repeatable);
 }
 
@@ -58,8 +59,9 @@ std::vector<bool> Plan::joined_streams() const {
 }
 
 // Whether a run puts the same work on the stream as the run before: on the same memory, by numbers that the
-// host does not choose anew. What draws random numbers has a position that the host counts.
-bool Plan::is_repeatable(int position) const {
+// host does not choose anew, or that lie apart. What draws random numbers has a position that the host
+// counts.
+bool Plan::is_repeatable(int position, StreamKernel* on_stream) const {
   if (ordered_[position].is_name) return !nodes_[position].runs_kernel;
   const StepNode& node = graph_.nodes[order_[position]];
   const OpSchema& schema = *node.schema;
@@ -67,9 +69,10 @@ bool Plan::is_repeatable(int position) const {
     const ValueMemory::Kind kind = memory_.values[value.node][value.output].kind;
     return kind != ValueMemory::Kind::feed && kind != ValueMemory::Kind::dynamic;
   };
-  if (schema.name() == kRecvOp || schema.is_branch_guard() || schema.is_branch_join() ||
-      node.attrs.count("seed") > 0)
-    return false;
+  if (schema.name() == kRecvOp || schema.is_branch_guard() || schema.is_branch_join()) return false;
+  const bool numbers_lie_apart =
+      on_stream != nullptr && (on_stream->stream().native() == nullptr || on_stream->numbered() != nullptr);
+  if (node.attrs.count("seed") > 0 && !numbers_lie_apart) return false;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     if (!is_fixed(node.inputs[i])) return false;
     const bool is_constant =

@@ -53,7 +53,10 @@ class SegmentKernel final : public Kernel {
     for (const StreamKernel* const kernel : kernels_) kernel->log_begin();
     stream.wait_for(before_, passed_);
     for (std::size_t m = 0; m < members_.size(); ++m) kernels_[m]->log_use(*members_[m].context);
-    if (!kernels_.front()->has_failed()) graph_->launch();
+    if (!kernels_.front()->has_failed()) {
+      put_numbers(stream);
+      graph_->launch();
+    }
     for (StreamKernel* const kernel : kernels_) kernel->record_end();
   }
 
@@ -76,6 +79,24 @@ class SegmentKernel final : public Kernel {
     for (const SegmentMember& member : members_) addresses_.push_back(addresses_of(*member.context));
   }
 
+  // Those that this launch's members read, in one piece of work before it.
+  void put_numbers(Stream& stream) {
+    if (stream.native() == nullptr) return;
+    NumberedKernel* any = nullptr;
+    KernelContext* context = nullptr;
+    numbers_.clear();
+    for (std::size_t m = 0; m < members_.size(); ++m)
+      if (NumberedKernel* const numbered = kernels_[m]->numbered()) {
+        any = numbered, context = members_[m].context;
+        numbers_.push_back(numbered->next_number(*context));
+      }
+    if (any == nullptr) return;
+    stream.enqueue([&] {
+      context->native_stream = stream.native();
+      any->put_numbers(*context, numbers_);
+    });
+  }
+
   void one_by_one() {
     for (const SegmentMember& member : members_) member.kernel->compute(*member.context);
   }
@@ -92,6 +113,7 @@ class SegmentKernel final : public Kernel {
   std::vector<StreamKernel*> kernels_;
   std::vector<StreamEvent*> before_, passed_;
   std::vector<std::size_t> addresses_;
+  std::vector<StepNumber> numbers_;
   bool was_captured_ = false;
   std::unique_ptr<StreamGraph> graph_;  // nullptr: the stream does not keep it
 };

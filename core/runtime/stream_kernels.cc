@@ -24,7 +24,9 @@ using Clock = std::chrono::steady_clock;
 class QueuedKernel final : public Kernel, public StreamKernel {
  public:
   QueuedKernel(std::unique_ptr<Kernel> kernel, StreamPlace place)
-      : StreamKernel(std::move(place)), kernel_(std::move(kernel)) {
+      : StreamKernel(std::move(place)),
+        kernel_(std::move(kernel)),
+        numbered_(dynamic_cast<NumberedKernel*>(kernel_.get())) {
     times_.only_put_there = place_.stream.native() != nullptr;
     if (auto* const found = dynamic_cast<DeferredCheck*>(kernel_.get()))
       place_.errors->watch([this, found] { with_name([found] { found->check(); }); });
@@ -45,8 +47,12 @@ class QueuedKernel final : public Kernel, public StreamKernel {
     context_ = &context;
     context.native_stream = native;
     if (native == nullptr) return run();
-    with_name([this] { kernel_->compute(*context_); });
+    with_name([this] {
+      if (numbered_ != nullptr) numbered_->compute_by_number(*context_);
+      else kernel_->compute(*context_);
+    });
   }
+  NumberedKernel* numbered() override { return numbered_; }
   const KernelTimes& times() const { return times_; }
 
  private:
@@ -74,6 +80,7 @@ class QueuedKernel final : public Kernel, public StreamKernel {
   }
 
   const std::unique_ptr<Kernel> kernel_;
+  NumberedKernel* const numbered_;
   KernelContext* context_ = nullptr;
   KernelTimes times_;
 };

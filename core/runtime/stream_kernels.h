@@ -14,6 +14,7 @@
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/device/stream.h>
 #include <kolo/core/kernels/kernel.h>
+#include <kolo/core/kernels/numbered_kernel.h>
 #include <kolo/core/passes/step_graph.h>
 
 namespace kolo {
@@ -88,6 +89,8 @@ class StreamKernel {
   /// The work alone, without waits and records. native: the queue that it is put on; nullptr: the caller is
   /// the stream's own thread, and nothing is thrown.
   virtual void put(KernelContext& context, void* native);
+  /// The kernel, where its work on a native stream can only be kept with its number apart; else null.
+  virtual NumberedKernel* numbered() { return nullptr; }
   void record_end();
   void log_begin() const;
   void log_use(const KernelContext& context) const;

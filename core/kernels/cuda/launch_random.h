@@ -1,16 +1,24 @@
 // Random numbers: the CPU's, for the same seeds and position. See launch.h.
 #pragma once
 
+#include <span>
+
 #include <kolo/core/kernels/cuda/launch.h>
+#include <kolo/core/kernels/step_number.h>
 
 namespace kolo::cuda {
 
-/// Of a sequence of blocks of four numbers: that of a graph's op, from block `position` on.
+/// Of a sequence of blocks of four numbers: that of a graph's op, from block `position` on, or from the one
+/// that lies at `position_at`.
 struct RandomSequence {
-  std::uint64_t seed;
-  std::uint64_t op_seed;
-  std::uint64_t position;
+  std::uint64_t seed = 0;
+  std::uint64_t op_seed = 0;
+  std::uint64_t position = 0;
+  const std::uint64_t* position_at = nullptr;
 };
+
+/// Each value to its place in the GPU's memory.
+cudaError_t launch_numbers(cudaStream_t stream, std::span<const StepNumber> numbers);
 
 enum class Distribution { uniform, normal, truncated_normal };
 

@@ -2,24 +2,50 @@
 #include <kolo/core/kernels/cpu/dropout.h>
 #include <kolo/core/kernels/cuda/cuda_kernel.h>
 #include <kolo/core/kernels/cuda/launch_random.h>
+#include <kolo/core/kernels/numbered_kernel.h>
+#include <kolo/core/tensor/allocator.h>
 
 namespace kolo::cuda {
 namespace {
 
-RandomSequence next_blocks(const KernelContext& context, std::int64_t elements) {
-  RandomState& state = context.random();
-  return {.seed = state.seed(),
-          .op_seed = state.op_seed(),
-          .position = state.reserve(static_cast<std::uint64_t>((elements + 3) / 4))};
-}
+// Of the blocks that a step draws, the first lies in the GPU's memory where the work is kept.
+class DrawingKernel : public NumberedKernel {
+ public:
+  DrawingKernel(const KernelInit& init, std::int64_t elements)
+      : blocks_(static_cast<std::uint64_t>((elements + 3) / 4)),
+        first_block_(gpu_of(init).allocator, sizeof(std::uint64_t)) {}
 
-class RandomKernel final : public Kernel {
+  void compute(KernelContext& context) final { draw(context, {.position = reserve(context)}); }
+  StepNumber next_number(KernelContext& context) final { return {word(), reserve(context)}; }
+  void compute_by_number(KernelContext& context) final { draw(context, {.position_at = word()}); }
+  void put_numbers(KernelContext& context, std::span<const StepNumber> numbers) final {
+    check_cuda(launch_numbers(stream_of(context), numbers), "numbers of a step");
+  }
+
+ protected:
+  virtual void draw(KernelContext& context, RandomSequence of) = 0;
+
+ private:
+  std::uint64_t reserve(const KernelContext& context) const { return context.random().reserve(blocks_); }
+  std::uint64_t* word() { return reinterpret_cast<std::uint64_t*>(first_block_.data()); }
+
+  const std::uint64_t blocks_;
+  Buffer first_block_;
+};
+
+class RandomKernel final : public DrawingKernel {
  public:
   RandomKernel(KernelInit& init, Distribution distribution, const char* first, const char* second)
-      : distribution_(distribution), first_(init.attr<double>(first)), second_(init.attr<double>(second)) {}
-  void compute(KernelContext& context) override {
+      : DrawingKernel(init, init.output_shape(0).elements()),
+        distribution_(distribution),
+        first_(init.attr<double>(first)),
+        second_(init.attr<double>(second)) {}
+
+ private:
+  void draw(KernelContext& context, RandomSequence of) override {
+    of.seed = context.random().seed(), of.op_seed = context.random().op_seed();
     const Tensor& y = context.output(0);
-    check_cuda(launch_random(stream_of(context), {.of = next_blocks(context, y.elements()),
+    check_cuda(launch_random(stream_of(context), {.of = of,
                                                   .distribution = distribution_,
                                                   .first = first_,
                                                   .second = second_,
@@ -28,20 +54,26 @@ class RandomKernel final : public Kernel {
                "random numbers");
   }
 
- private:
   Distribution distribution_;
   double first_;
   double second_;
 };
 
-class NoiseKernel final : public Kernel {
+// What is made of x by numbers that ops on the same seed do not share.
+RandomSequence of_layer(const RandomState& random, RandomSequence of) {
+  of.seed = random.seed(), of.op_seed = detail::dropout_seed(random.op_seed());
+  return of;
+}
+
+class NoiseKernel final : public DrawingKernel {
  public:
-  explicit NoiseKernel(KernelInit& init) : stddev_(init.attr<double>("stddev")) {}
-  void compute(KernelContext& context) override {
+  explicit NoiseKernel(KernelInit& init)
+      : DrawingKernel(init, init.input_shape(0).elements()), stddev_(init.attr<double>("stddev")) {}
+
+ private:
+  void draw(KernelContext& context, RandomSequence of) override {
     const Tensor& x = context.input(0);
-    RandomSequence sequence = next_blocks(context, x.elements());
-    sequence.op_seed = detail::dropout_seed(sequence.op_seed);
-    check_cuda(launch_noise(stream_of(context), {.of = sequence,
+    check_cuda(launch_noise(stream_of(context), {.of = of_layer(context.random(), of),
                                                  .stddev = stddev_,
                                                  .x = x.data<float>(),
                                                  .y = context.output(0).data<float>(),
@@ -49,18 +81,18 @@ class NoiseKernel final : public Kernel {
                "noise");
   }
 
- private:
   double stddev_;
 };
 
-class DropoutKernel final : public Kernel {
+class DropoutKernel final : public DrawingKernel {
  public:
-  explicit DropoutKernel(KernelInit& init) : rate_(init.attr<double>("rate")) {}
-  void compute(KernelContext& context) override {
+  explicit DropoutKernel(KernelInit& init)
+      : DrawingKernel(init, init.input_shape(0).elements()), rate_(init.attr<double>("rate")) {}
+
+ private:
+  void draw(KernelContext& context, RandomSequence of) override {
     const Tensor& x = context.input(0);
-    RandomSequence sequence = next_blocks(context, x.elements());
-    sequence.op_seed = detail::dropout_seed(sequence.op_seed);
-    check_cuda(launch_dropout(stream_of(context), {.of = sequence,
+    check_cuda(launch_dropout(stream_of(context), {.of = of_layer(context.random(), of),
                                                    .first_kept = detail::first_kept_word(rate_),
                                                    .scale = static_cast<float>(1 / (1 - rate_)),
                                                    .x = x.data<float>(),
@@ -70,7 +102,6 @@ class DropoutKernel final : public Kernel {
                "dropout");
   }
 
- private:
   double rate_;
 };
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <kolo/core/kernels/cuda/launch_random.h>
 #include <kolo/core/kernels/elements/philox.h>
 #include <kolo/core/kernels/elements/random.h>
@@ -7,7 +9,12 @@ namespace kolo::cuda {
 namespace {
 
 KOLO_HOST_DEVICE std::array<std::uint32_t, 4> block_of(const RandomSequence& of, std::int64_t block) {
-  return detail::PhiloxBlocks(of.seed, of.op_seed).block(of.position + static_cast<std::uint64_t>(block));
+  const std::uint64_t first = of.position_at != nullptr ? *of.position_at : of.position;
+  return detail::PhiloxBlocks(of.seed, of.op_seed).block(first + static_cast<std::uint64_t>(block));
+}
+template <typename Visit>
+void operand(const Visit& visit, RandomSequence& of) {
+  if (of.position_at != nullptr) visit(of.position_at, 1);
 }
 constexpr int kPerBlock = 4;
 std::int64_t blocks(std::int64_t elements) { return (elements + kPerBlock - 1) / kPerBlock; }
@@ -23,6 +30,7 @@ struct RandomWork : RandomArguments {
   template <typename Visit>
   void operands(const Visit& visit) {
     visit(y, elements);
+    operand(visit, of);
   }
 };
 
@@ -39,6 +47,7 @@ struct NoiseWork : NoiseArguments {
   void operands(const Visit& visit) {
     visit(x, elements);
     visit(y, elements);
+    operand(visit, of);
   }
 };
 
@@ -58,6 +67,7 @@ struct DropoutWork : DropoutArguments {
     visit(x, elements);
     visit(y, elements);
     visit(kept, elements);
+    operand(visit, of);
   }
 };
 
@@ -71,12 +81,36 @@ struct DropoutGradWork : DropoutGradArguments {
   }
 };
 
+// As many as are well below what a kernel's arguments may be.
+constexpr std::size_t kNumbersAtOnce = 64;
+struct NumbersWork {
+  StepNumber numbers[kNumbersAtOnce];
+  std::int64_t count;
+  KOLO_HOST_DEVICE void operator()(std::int64_t i) const { *numbers[i].at = numbers[i].value; }
+  template <typename Visit>
+  void operands(const Visit& visit) {
+    for (std::int64_t i = 0; i < count; ++i) visit(numbers[i].at, 1);
+  }
+};
+
 template <typename Numbers>
 cudaError_t random(cudaStream_t stream, const RandomArguments& arguments) {
   return run_each("random", stream, blocks(arguments.elements), RandomWork<Numbers>{arguments});
 }
 
 }  // namespace
+
+cudaError_t launch_numbers(cudaStream_t stream, std::span<const StepNumber> numbers) {
+  for (cudaError_t code = cudaSuccess; !numbers.empty();) {
+    NumbersWork work = {};
+    work.count = static_cast<std::int64_t>(std::min(numbers.size(), kNumbersAtOnce));
+    std::copy_n(numbers.begin(), work.count, work.numbers);
+    code = run_each("numbers", stream, work.count, work);
+    if (code != cudaSuccess) return code;
+    numbers = numbers.subspan(static_cast<std::size_t>(work.count));
+  }
+  return cudaSuccess;
+}
 
 cudaError_t launch_random(cudaStream_t stream, const RandomArguments& arguments) {
   switch (arguments.distribution) {

@@ -1,0 +1,78 @@
+// Steps that draw random numbers, kept as graphs: each has the CPU's numbers, since the position in their
+// sequence lies apart.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <kolo/core/device/gpu_platform.h>
+#include <kolo/core/ops/activations.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/control_flow.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/ops/random.h>
+#include <kolo/core/runtime/session.h>
+
+namespace kolo {
+namespace {
+
+constexpr std::int64_t kRows = 7, kWidth = 50;
+using Build = std::function<Output(const Scope& s, Output x)>;
+
+Tensor input() {
+  Tensor x(DType::f32, {kRows, kWidth});
+  for (std::int64_t i = 0; i < x.elements(); ++i) x.data<float>()[i] = static_cast<float>(i % 13) - 5;
+  return x;
+}
+
+std::vector<Tensor> run_steps(const Build& build, const std::string& device, int steps) {
+  Graph graph;
+  const Scope s = Scope(graph).device(std::string_view(device));
+  const Output x = placeholder(s, DType::f32, {kRows, kWidth}), y = build(s, x);
+  Session session(graph);
+  std::vector<Tensor> values;
+  for (int i = 0; i < steps; ++i) values.push_back(session.run(y, {{x, input()}}));
+  return values;
+}
+
+void expect_the_cpus(const Build& build) {
+  constexpr int kSteps = 20;
+  const auto ours = run_steps(build, "/gpu:0", kSteps), theirs = run_steps(build, "/cpu:0", kSteps);
+  for (int i = 0; i < kSteps; ++i)
+    EXPECT_EQ(std::memcmp(ours[i].raw(), theirs[i].raw(), ours[i].bytes()), 0) << "step " << i;
+  EXPECT_NE(std::memcmp(ours[0].raw(), ours[1].raw(), ours[0].bytes()), 0) << "both draw the same";
+}
+
+// Each element of what is drawn is rounded once.
+Output layers(const Scope& s, Output x) {
+  const Output dropped = dropout(s, mul(s, x, x), 0.25, 7);
+  const Output noise = random_uniform(s, DType::f32, {kRows, kWidth}, 0, 1, 5);
+  return dropout(s, sub(s, dropped, mul(s, noise, noise)), 0.5, 8);
+}
+
+TEST(Draws, OfKeptStepsAreTheCpus) { expect_the_cpus(layers); }
+
+TEST(Draws, AreOnePieceOfWorkBesideTheGraph) {
+  const auto launches = [] { return gpu_platform(DeviceOptions())->counts()->launches; };
+  Graph graph;
+  const Scope s = Scope(graph).device("/gpu:0");
+  const Output x = placeholder(s, DType::f32, {kRows, kWidth}), y = layers(s, x);
+  Session session(graph);
+  for (int i = 0; i < 3; ++i) session.run(y, {{x, input()}});  // each frame keeps its own graph
+  const std::int64_t before = launches();
+  for (int i = 0; i < 10; ++i) session.run(y, {{x, input()}});
+  EXPECT_EQ(launches() - before, 10 * 2);
+}
+
+TEST(Draws, MayBeMoreThanOnePieceOfWorkTakes) {
+  expect_the_cpus([](const Scope& s, Output x) {
+    for (std::int64_t seed = 1; seed <= 70; ++seed) x = dropout(s, x, 0.01, seed);
+    return x;
+  });
+}
+
+}  // namespace
+}  // namespace kolo
