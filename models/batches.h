@@ -77,6 +77,8 @@ class Batches : public BatchSource {
 
   /// ⌊N / G⌋, or ⌈N / G⌉ where the last step takes what is left.
   std::int64_t steps_per_epoch() const { return shares_.steps_per_epoch(); }
+  /// How its steps and ranks share out an epoch.
+  const StepShares& shares() const { return shares_; }
   /// Samples that all ranks take in a step.
   std::int64_t global_batch_size() const { return shares_.step_size; }
   /// Every Batch::weight is 1.

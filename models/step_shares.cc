@@ -15,8 +15,9 @@ StepShares::Part StepShares::part(std::int64_t begin, int pass) const {
           .weight = static_cast<float>(share)};
 }
 
-std::int64_t StepShares::steps_per_epoch() const {
-  return (epoch_end == EpochEnd::fill ? samples + step_size - 1 : samples) / step_size;
+std::int64_t StepShares::steps_left(std::int64_t taken) const {
+  const std::int64_t left = std::max<std::int64_t>(0, samples - taken);
+  return (epoch_end == EpochEnd::fill ? left + step_size - 1 : left) / step_size;
 }
 
 bool StepShares::is_over(std::int64_t taken) const {

@@ -43,7 +43,9 @@ struct StepShares {
   /// begin: samples of the epoch that are taken before the step.
   Part part(std::int64_t begin, int pass) const;
 
-  std::int64_t steps_per_epoch() const;
+  std::int64_t steps_per_epoch() const { return steps_left(0); }
+  /// Steps that the epoch still has where so many of its samples are taken, whatever the steps before took.
+  std::int64_t steps_left(std::int64_t taken) const;
   /// No step of the epoch begins where so many of its samples are taken.
   bool is_over(std::int64_t taken) const;
   /// Samples that this rank takes in an epoch.

@@ -85,7 +85,8 @@ Progress::Progress(ProgressOptions options)
   if (!log_) throw FailedPreconditionError("cannot write the log file {}", options_.log_file);
 }
 
-void Progress::start(std::int64_t global_step) {
+void Progress::start(std::int64_t global_step, double epochs_before) {
+  epochs_before_ = epochs_before;
   first_step_ = last_told_ = global_step;
   started_ = told_ = Clock::now();
   due_ = global_step + (options_.log_steps ? steps_to_next(global_step) : 1);
@@ -124,7 +125,7 @@ double Progress::samples_per_second(std::int64_t global_step) const {
 }
 
 double Progress::epoch_at(std::int64_t global_step) const {
-  return static_cast<double>(global_step) / static_cast<double>(options_.steps_per_epoch);
+  return epochs_before_ + static_cast<double>(global_step - first_step_) * options_.epochs_of_a_step;
 }
 
 // By this rank's clock. The first steps are slow, and a guess from them not far from the truth: no interval
@@ -279,7 +280,7 @@ Progress::Json Progress::row(const char* event, std::int64_t global_step) const 
               {"run", run_},
               {"time", std::round(now.count() * 1000) / 1000},
               {"global_step", global_step}};
-  if (options_.steps_per_epoch > 0) row["epoch"] = std::round(epoch_at(global_step) * 1000) / 1000;
+  if (options_.epochs_of_a_step > 0) row["epoch"] = std::round(epoch_at(global_step) * 1000) / 1000;
   row["data"] = options_.data_name;
   return row;
 }

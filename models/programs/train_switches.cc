@@ -112,7 +112,9 @@ po::options_description described_options() {
       "of --scale-rate: steps in which the rate gets there (default 100)")(
       "steps", text()->value_name("N"),
       "steps in all, counted from step 0: a restarted run does what is missing")(
-      "epochs", text()->value_name("N"), "the same in passes over the training samples (default 10)")(
+      "epochs", text()->value_name("N"),
+      "instead: passes over the training samples in all, counted by the samples that were taken, whatever "
+      "--batch-size and the number of ranks were (default 10)")(
       "checkpoint-dir", text()->value_name("DIR"),
       "restore from and save to this folder (rank 0 alone uses it); what it was trained with, its "
       "config.json "

@@ -16,10 +16,6 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/text.h>
-#include <kolo/core/graph/inference_form.h>
-#include <kolo/core/ops/basic.h>
-#include <kolo/core/ops/losses.h>
-#include <kolo/core/ops/math.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/feed_memory.h>
 #include <kolo/core/training/checkpoint_files.h>
@@ -28,7 +24,6 @@
 #include <kolo/core/training/inference_graph.h>
 #include <kolo/core/training/monitored_session.h>
 #include <kolo/models/batches.h>
-#include <kolo/models/layers.h>
 #include <kolo/models/prefetch.h>
 #include <kolo/models/programs/communication_share_hook.h>
 #include <kolo/models/programs/evaluation.h>
@@ -44,6 +39,8 @@
 #include <kolo/models/programs/trace_hook.h>
 #include <kolo/models/programs/training_config.h>
 #include <kolo/models/programs/training_data.h>
+#include <kolo/models/programs/training_graph.h>
+#include <kolo/models/programs/training_place.h>
 #include <kolo/models/programs/validation_watch.h>
 #include <kolo/optimizer/hooks.h>
 
@@ -73,42 +70,6 @@ class StartAveragesHook final : public SessionRunHook {
  private:
   Operation start_;
 };
-
-struct TrainingGraph {
-  Graph graph;
-  Output samples, labels;
-  Output weight;       // Batch::weight; empty where it is always 1
-  Output rate_factor;  // of RateScale; empty without --scale-rate
-  Output loss;         // weighted: its mean over the ranks is that over the samples
-  Output inferred;     // the logits of the network in inference
-  std::optional<Recipe> recipe;
-  AnswerCheck check;
-};
-
-void build(TrainingGraph& net, const TrainOptions& options, const TrainingData& data, bool equal_parts,
-           std::int64_t last_step) {
-  net.graph.set_seed(options.seed);
-  Scope s(net.graph);
-  net.samples = samples_like(s, data.kind());
-  net.labels = labels_like(s, data.kind());
-  const Output logits = build_logits(s, options, data.kind(), net.samples, &data);
-  net.loss = with_penalties(s, build_loss(s, options, data.kind(), logits, net.labels));
-  if (!equal_parts) net.weight = placeholder(s.named("batch_weight"), DType::f32, {});
-  if (net.weight) net.loss = mul(s, net.loss, net.weight);
-  if (options.scale_rate != RateRule::none)
-    net.rate_factor = placeholder(s.named("rate_factor"), DType::f32, {});
-  net.inferred = inference_form(s, logits);
-  net.check = answer_check(s, options, data.kind(), net.inferred, net.samples, net.labels);
-  net.recipe = build_training(s, net.loss, options, last_step, net.rate_factor);
-}
-
-// What a step is fed with.
-Feeds feeds_of(const TrainingGraph& net, const Batch& batch, const RateScale& scale, std::int64_t step) {
-  Feeds feeds = {{net.samples, batch.samples}, {net.labels, batch.labels}};
-  if (net.weight) feeds.emplace_back(net.weight, Tensor::scalar(batch.weight));
-  if (net.rate_factor) feeds.emplace_back(net.rate_factor, Tensor::scalar(scale.factor(step)));
-  return feeds;
-}
 
 // A JSON object of texts.
 std::map<std::string, std::string> names_from(const std::string& file) {
@@ -180,8 +141,9 @@ class TrainingRun {
 
   void run() {
     load();
-    shared_errors([&] { build(net_, options_, *data_, equal_parts_, last_step_); });
-    open();
+    start(place_in(options_.checkpoint_dir));
+    check_start();
+    fill_folder();
     catch_up();
     begin();
     take_steps();
@@ -191,7 +153,10 @@ class TrainingRun {
  private:
   void load();
   ProgressOptions progress_options();
+  void start(const TrainingPlace& place);
+  void check_start();
   void open();
+  void fill_folder();
   MonitoredTrainingSessionOptions settings();
   void add_watching_hooks(std::vector<std::shared_ptr<SessionRunHook>>& hooks);
   void write_config(const std::string& folder) const {
@@ -213,11 +178,13 @@ class TrainingRun {
   InitialWeights first_weights_;
   std::optional<TrainingData> data_;
   bool equal_parts_ = true;
-  std::int64_t global_batch_ = 0, steps_per_epoch_ = 0, last_step_ = 0;
+  std::int64_t global_batch_ = 0, last_step_ = 0;
+  EpochCount epochs_;
+  TrainingPlace place_;  // where it starts
   std::optional<Prefetcher> batches_;
   std::optional<EventLog> events_;
   std::optional<Progress> progress_;
-  TrainingGraph net_;
+  std::optional<TrainingGraph> net_;
   std::optional<RateScale> scale_;
   std::optional<ValidationWatch> watch_;
   std::shared_ptr<EvaluationHook> evaluation_;
@@ -251,21 +218,37 @@ void TrainingRun::load() {
   const int passes = options_.backward_passes / batch_options(options_).passes;  // that Batches do not know
   equal_parts_ = batches->has_equal_parts();
   global_batch_ = batches->global_batch_size() * passes;
-  steps_per_epoch_ = std::max<std::int64_t>(1, batches->steps_per_epoch() / passes);
-  last_step_ = options_.steps.value_or(options_.epochs * steps_per_epoch_);
+  epochs_ = EpochCount(batches->shares(), passes);
   batches_.emplace(std::move(batches));
+}
+
+// The graph, in which a schedule knows the last step, and a session with it.
+void TrainingRun::start(const TrainingPlace& place) {
+  session_.reset();
+  place_ = place;
+  last_step_ = options_.steps.value_or(epochs_.last_step(place, options_.epochs));
+  shared_errors([&] { net_.emplace(options_, *data_, equal_parts_, last_step_); });
+  open();
+}
+
+// The session restores the newest checkpoint that is intact, and another process may just have saved one.
+void TrainingRun::check_start() {
+  const TrainingPlace restored{step(), batches_->position()};
+  if (restored.step == place_.step && epochs_.is_at(place_, *restored.position)) return;
+  if (options_.steps || epochs_.last_step(restored, options_.epochs) == last_step_) place_ = restored;
+  else start(restored);
 }
 
 MonitoredTrainingSessionOptions TrainingRun::settings() {
   MonitoredTrainingSessionOptions made = session_options(options_, gpu_, *batches_, last_step_);
-  if (net_.rate_factor) made.saved_state.push_back(scale_->state());
+  if (net_->rate_factor) made.saved_state.push_back(scale_->state());
   for (SavedState& state : watch_->saved_states()) made.saved_state.push_back(std::move(state));
   made.hooks = {std::make_shared<BroadcastGlobalVariablesHook>(0),
                 std::make_shared<StopAtStepHook>(last_step_)};
-  for (const Variable& average : net_.recipe->averages) first_weights_.names.emplace(average.name(), "");
+  for (const Variable& average : net_->recipe->averages) first_weights_.names.emplace(average.name(), "");
   made.initial_weights = first_weights_;
-  if (net_.recipe->start_averages)
-    made.hooks.push_back(std::make_shared<StartAveragesHook>(net_.recipe->start_averages));
+  if (net_->recipe->start_averages)
+    made.hooks.push_back(std::make_shared<StartAveragesHook>(net_->recipe->start_averages));
   add_watching_hooks(made.hooks);
   return made;
 }
@@ -273,7 +256,7 @@ MonitoredTrainingSessionOptions TrainingRun::settings() {
 // Hooks that change nothing. They ask for the step when there is a session.
 void TrainingRun::add_watching_hooks(std::vector<std::shared_ptr<SessionRunHook>>& hooks) {
   if (!options_.keep_going)
-    hooks.push_back(std::make_shared<LoggedNanHook>(net_.loss, [this] { progress_->diverged(step() + 1); }));
+    hooks.push_back(std::make_shared<LoggedNanHook>(net_->loss, [this] { progress_->diverged(step() + 1); }));
   if (!options_.trace.empty() && process().rank == 0)
     hooks.push_back(std::make_shared<TraceHook>(options_.trace));
   if (options_.profile && process().rank == 0)
@@ -295,16 +278,20 @@ void TrainingRun::open() {
                          .steps = options_.rescale_steps,
                          .batch_of_folder = options_.found ? options_.found->global_batch : std::nullopt});
   shared_errors([&] {
-    watch_.emplace(options_, *data_, net_.inferred, net_.recipe->averages,
+    watch_.emplace(options_, *data_, net_->inferred, net_->recipe->averages,
                    [this](const std::string& folder) { write_config(folder); });
   });
-  evaluation_ = std::make_shared<EvaluationHook>(net_.check, data_->test, batch_options(options_),
-                                                 net_.recipe->swap_averages);
+  evaluation_ = std::make_shared<EvaluationHook>(net_->check, data_->test, batch_options(options_),
+                                                 net_->recipe->swap_averages);
   const MonitoredTrainingSessionOptions made = settings();
-  shared_errors([&] { session_.emplace(net_.graph, made); });
+  shared_errors([&] { session_.emplace(net_->graph, made); });
+}
+
+// What stands there beside the checkpoints.
+void TrainingRun::fill_folder() {
   batches_->read_into(feed_memory(session_->session()));
   shared_errors([&] {
-    if (writes_folder_) write_inference_graph(options_.checkpoint_dir, {net_.inferred});
+    if (writes_folder_) write_inference_graph(options_.checkpoint_dir, {net_->inferred});
     if (writes_folder_ && !options_.found) write_config(options_.checkpoint_dir);
   });
 }
@@ -318,7 +305,7 @@ ProgressOptions TrainingRun::progress_options() {
           .tokens = data_->kind().dtype == DType::i32,
           .ranks = process().size,
           .global_batch = global_batch_,
-          .steps_per_epoch = steps_per_epoch_,
+          .epochs_of_a_step = epochs_.of_a_step(),
           .saves = !options_.checkpoint_dir.empty(),
           .last_step = last_step_,
           .log_steps = options_.log_steps,
@@ -332,10 +319,9 @@ ProgressOptions TrainingRun::progress_options() {
 // What an earlier start has left undone, or why nothing is left to do.
 void TrainingRun::catch_up() {
   if (writes_folder_ && step() >= last_step_)
-    log_info("nothing left to do: {} is at step {} of {}", options_.checkpoint_dir, step(),
-             options_.steps ? fmt::format("--steps {}", last_step_)
-                            : fmt::format("{}, where --epochs {} ends; epochs count from step 0", last_step_,
-                                          options_.epochs));
+    log_info("nothing left to do: {} {}", options_.checkpoint_dir,
+             options_.steps ? fmt::format("is at step {} of --steps {}", step(), last_step_)
+                            : epochs_.text(place_, options_.epochs));
   // A step is saved before it is evaluated.
   if (step() > 0 && step() < last_step_ && is_on_grid() && watch_->misses(step()))
     if (const auto found = evaluation_->evaluate(session_->session()))
@@ -347,21 +333,21 @@ void TrainingRun::catch_up() {
 
 void TrainingRun::begin() {
   if (process().rank == 0 && !options_.tensorboard.empty())
-    events_.emplace(options_.tensorboard, net_.graph, step(), options_.histogram_steps);
-  if (net_.rate_factor) scale_->start(step());
-  progress_->start(step());
+    events_.emplace(options_.tensorboard, net_->graph, step(), options_.histogram_steps);
+  if (net_->rate_factor) scale_->start(step());
+  progress_->start(step(), epochs_.done(place_));
 }
 
 void TrainingRun::take_steps() {
-  const auto fixed_rate = net_.recipe->learning_rate.number();
-  std::vector<Fetch> fetches = {net_.loss, net_.recipe->train_op};
+  const auto fixed_rate = net_->recipe->learning_rate.number();
+  std::vector<Fetch> fetches = {net_->loss, net_->recipe->train_op};
   if (!fixed_rate)
-    fetches.emplace_back(net_.recipe->learning_rate.in_graph(Scope(net_.graph), DType::f32, "rate"));
+    fetches.emplace_back(net_->recipe->learning_rate.in_graph(Scope(net_->graph), DType::f32, "rate"));
   Batch batch;
   while (step() < last_step_ && !session_->should_stop() && watch_->why_to_stop().empty()) {
     batches_->next(batch);
     const std::int64_t before = step();
-    const auto values = session_->run(fetches, feeds_of(net_, batch, *scale_, before));
+    const auto values = session_->run(fetches, net_->feeds(batch, *scale_, before));
     if (!values[0]) break;  // another rank's data ended: the step was applied nowhere
     own_loss_ = values[0].value<float>();
     made_steps_ = true;

@@ -77,6 +77,31 @@ class GlobalBatch(ProgramTest):
         self.assert_alike(results)
         self.assertEqual(results[0].done["global_step"], 3)  # 7,000 digits
 
+    def test_epochs_are_passes_over_the_samples_whatever_the_steps_before_took(self):
+        train = (*SMALL, "--checkpoint-dir", self.folder)
+        self.assert_ok(run(*train, "--batch-size", 50, "--steps", 35, ranks=2))  # half of the 7,000 digits
+        result = self.assert_ok(run(*train, "--batch-size", 500, "--epochs", 2))
+        self.assertEqual(result.done["global_step"], 35 + 7 + 14)
+        epochs = [round(e["epoch"], 3) for e in result.events if e["event"] == "progress"]
+        self.assertEqual((epochs[0], epochs[6], epochs[-1]), (0.571, 1, 2))
+        self.assertEqual(self.position(56), {"epoch": 2, "sample": 0, "seed": 1})
+        for batch, ranks in ((500, 1), (10, 1), (700, 3)):
+            again = self.assert_ok(run(*train, "--batch-size", batch, "--epochs", 2, ranks=ranks))
+            self.assertIn(f"nothing left to do: {self.folder} has seen 2 of --epochs 2", again.err)
+        more = self.assert_ok(run(*train, "--batch-size", 700, "--epochs", 3, ranks=2))
+        self.assertEqual(more.done["global_step"], 56 + 5)
+
+    def test_epochs_are_counted_from_the_checkpoint_that_is_intact(self):
+        train = (*SMALL, "--checkpoint-dir", self.folder)
+        self.assert_ok(run(*train, "--batch-size", 70, "--steps", 50, "--save-steps", 25))
+        newest = self.folder / "model.ckpt-50.safetensors"
+        content = bytearray(newest.read_bytes())
+        content[-1000] ^= 1
+        newest.write_bytes(content)
+        result = self.assert_ok(run(*train, "--batch-size", 700, "--epochs", 1, ranks=2))
+        self.assertIn("ignoring model.ckpt-50: ", result.err)
+        self.assertEqual(result.done["global_step"], 25 + 3, "5,250 samples are left")
+
     def test_the_log_tells_of_a_restart(self):
         train = (*SMALL, "--steps", 10**7, "--save-steps", 10, "--checkpoint-dir", self.folder / "ck", "--log-dir", self.folder / "logs")
         process = start(*train, launcher=kolorun(2, "--restarts", "1"))
