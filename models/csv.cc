@@ -45,6 +45,7 @@ class Reader {
     for (File& file : files_) scan(file);
     if (lines_.empty()) throw InvalidArgumentError("{}: there are no samples in it", files_.front().name());
     finish_cells();
+    read_thousands();
     choose_kind();
     decide();
     find_words();
@@ -94,19 +95,56 @@ class Reader {
 
   MissingCells missing() const { return schema_.missing; }
 
-  // Which cells with commas are numbers.
+  // Which cells with commas are numbers, and what points mean.
   void finish_cells() {
-    std::vector<std::string> with_commas;
+    std::vector<std::string> with_commas, with_points;
     for (std::size_t i = 0; i < columns(); ++i) {
       if ((is_label(i) && !options_.labelled) || !column(i).words.empty()) continue;
-      cells_[i].finish(column(i).has_decimal_commas);
-      if (options_.known || !cells_[i].has_decimal_commas) continue;
-      column(i).has_decimal_commas = true;
-      with_commas.push_back(column_text(column(i).place, column(i).name));
+      cells_[i].finish(column(i));
+      if (options_.known) continue;
+      column(i).has_decimal_commas = cells_[i].has_decimal_commas;
+      column(i).has_thousands_points = cells_[i].has_thousands_points;
+      const std::string text = column_text(column(i).place, column(i).name);
+      if (cells_[i].has_decimal_commas) with_commas.push_back(text);
+      if (cells_[i].has_thousands_points) with_points.push_back(text);
     }
-    if (!with_commas.empty())
-      notes_.push_back(fmt::format("decimal commas in column{} {}", with_commas.size() == 1 ? "" : "s",
-                                   fmt::join(with_commas, ", ")));
+    add_note_of_columns("decimal commas", with_commas);
+    add_note_of_columns("points of thousands", with_points);
+  }
+
+  void add_note_of_columns(const char* what, const std::vector<std::string>& columns) {
+    if (columns.empty()) return;
+    notes_.push_back(
+        fmt::format("{} in column{} {}", what, columns.size() == 1 ? "" : "s", fmt::join(columns, ", ")));
+  }
+
+  // Calls `work` with the number of each row, its file and its fields, a second time.
+  template <typename Work>
+  void for_each_row(const Work& work) {
+    Fields fields;
+    std::size_t row = 0;
+    for (File& file : files_) {
+      file.rewind();
+      if (file.has_names) file.next(fields);
+      for (; file.next(fields); ++row) work(row, file, fields);
+    }
+  }
+
+  // Only the last row tells that the points of a column are those of thousands.
+  void read_thousands() {
+    std::vector<std::size_t> with_points;
+    for (std::size_t i = 0; i < columns(); ++i)
+      if (cells_[i].has_thousands_points) with_points.push_back(i), cells_[i].sum = 0;
+    if (with_points.empty()) return;
+    for_each_row([&](std::size_t row, const File& file, const Fields& fields) {
+      for (const std::size_t i : with_points) {
+        const auto value = detail::number_with_thousands(fields[place_in(file, i)]);
+        if (!value) continue;
+        cells_[i].sum += *value;
+        if (is_label(i)) labels_[row * labels() + (i - features())] = *value;
+        else values_[row * features() + i] = static_cast<float>(*value);
+      }
+    });
   }
 
   bool is_of_words(std::size_t i) {
@@ -146,13 +184,9 @@ class Reader {
 
   void find_words() {
     if (words_.empty()) return;
-    Fields fields;
-    for (File& file : files_) {
-      file.rewind();
-      if (file.has_names) file.next(fields);
-      while (file.next(fields))
-        for (auto& [i, words] : words_) words.take(file, fields[place_in(file, i)]);
-    }
+    for_each_row([&](std::size_t, const File& file, const Fields& fields) {
+      for (auto& [i, words] : words_) words.take(file, place_in(file, i), fields);
+    });
     for (auto& [i, words] : words_) words.finish();
     if (splits_labels() && options_.labelled && schema_.outputs() < 2)
       throw InvalidArgumentError("{}: one label, {}; there must be at least two", files_.front().name(),
@@ -167,6 +201,7 @@ class Reader {
         .x = Tensor::zeros(DType::f32, {rows, schema_.elements()}), .y = labels_of(rows), .note = {}};
     float* to = made.x.data<float>();
     for (std::size_t row = 0; row < lines_.size(); ++row) {
+      while (row == ends_[made.ends.size()]) made.ends.push_back(made.lines.size());
       if (!kept_[row]) continue;
       made.lines.push_back(lines_[row]);
       for (std::size_t i = 0; i < features(); ++i) {
@@ -179,7 +214,12 @@ class Reader {
         to += feature.elements();
       }
     }
+    made.ends.resize(files_.size(), made.lines.size());
     made.note = note(static_cast<std::int64_t>(lines_.size()) - rows);
+    if (!options_.known)
+      for (const auto& [i, words] : words_)
+        if (std::string warning = words.warning(); !warning.empty())
+          made.warnings.push_back(std::move(warning));
     made.schema = std::make_shared<const TableSchema>(schema_);
     return made;
   }
@@ -285,11 +325,21 @@ class Reader {
     if (options_.labelled && !options_.known) notes.push_back(note_of_labels());
     notes.insert(notes.end(), notes_.begin(), notes_.end());
     for (const auto& [i, words] : words_)
-      for (std::string& one : words.notes()) notes.push_back(std::move(one));
+      for (std::string& one : words.notes(files_.size() > 1)) notes.push_back(std::move(one));
     std::int64_t empty = 0;
-    for (std::size_t i = 0; i < features(); ++i) empty += cells_[i].empty;
-    if (dropped > 0) notes.push_back(fmt::format("left out: {} lines with empty cells", dropped));
-    else if (empty > 0) notes.push_back(fmt::format("{} empty cells: {}", empty, name(missing())));
+    const detail::CellPlace* first = nullptr;
+    for (std::size_t i = 0; i < features(); ++i) {
+      empty += cells_[i].empty;
+      if (cells_[i].empty > 0 && first == nullptr) first = &cells_[i].first_empty;
+    }
+    if (first == nullptr) first = &cells_.back().first_empty;  // of a label
+    const std::string where = "such as " + detail::place_text(*first, files_.size() > 1);
+    if (dropped > 0)
+      notes.push_back(
+          fmt::format("left out: {} line{} with empty cells ({})", dropped, dropped == 1 ? "" : "s", where));
+    else if (empty > 0)
+      notes.push_back(
+          fmt::format("{} empty cell{}: {} ({})", empty, empty == 1 ? "" : "s", name(missing()), where));
     return fmt::format("{}", fmt::join(notes, ", "));
   }
 

@@ -1,6 +1,9 @@
 #include <kolo/models/csv_cells.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <filesystem>
 
 #include <kolo/core/base/error.h>
 #include <kolo/models/csv_fields.h>
@@ -39,7 +42,15 @@ std::optional<double> ColumnCells::add(const CsvFile& file, std::size_t column, 
   if (const auto value = number_in(field, !has_commas_between)) {
     ++numbers;
     sum += *value;
-    if (has_commas_between && field.find('.') != std::string_view::npos) ++points_;
+    const bool has_comma = field.find(',') != std::string_view::npos;
+    const std::size_t point = field.find('.');
+    if (point == std::string_view::npos) decimal_commas_ += has_comma ? 1 : 0;
+    else if (has_commas_between || !is_grouped_by_points(field)) ++points_;
+    else if (has_comma || field.find('.', point + 1) != std::string_view::npos) {
+      if (++thousands_ == 1) first_thousands_ = place_of_cell(file, column, field);
+    } else if (++unclear_ == 1) {
+      first_unclear_ = place_of_cell(file, column, field);
+    }
     return value;
   }
   if (is_empty_cell(field)) {
@@ -63,7 +74,27 @@ std::optional<double> ColumnCells::add(const CsvFile& file, std::size_t column, 
   return std::nullopt;
 }
 
-void ColumnCells::finish(bool is_known) {
+void ColumnCells::finish(const TableColumn& known) {
+  finish_points(known.has_thousands_points);
+  finish_commas(known.has_decimal_commas);
+}
+
+void ColumnCells::finish_points(bool is_known) {
+  if (thousands_ > 0 && points_ > 0) {  // as 1.100,50 and 2.5
+    if (words == 0) first_word = first_thousands_;
+    words += thousands_;
+    numbers -= thousands_;
+    return;
+  }
+  has_thousands_points = thousands_ > 0 || (unclear_ > 0 && is_known);
+  if (has_thousands_points || unclear_ == 0 || decimal_commas_ == 0 || points_ > 0 || words > numbers) return;
+  throw InvalidArgumentError(
+      "{}, line {}, column {}: {:?}: a point may be a decimal one or of thousands, and other numbers of the "
+      "column have decimal commas; write the number without the point, or with a decimal comma",
+      first_unclear_.file, first_unclear_.line, first_unclear_.column + 1, first_unclear_.text);
+}
+
+void ColumnCells::finish_commas(bool is_known) {
   if (commas_ == 0) return;
   if (words == 0 && points_ == 0 && grouped_ == 0 && (decimal_ > 0 || is_known)) {
     numbers += commas_;
@@ -78,6 +109,11 @@ void ColumnCells::finish(bool is_known) {
         first_comma_.file, first_comma_.line, first_comma_.column + 1, first_comma_.text);
   if (words == 0) first_word = first_comma_;
   words += commas_;
+}
+
+std::string place_text(const CellPlace& cell, bool of_several_files) {
+  const std::string file = std::filesystem::path(cell.file).filename().string();
+  return fmt::format("{}line {}, column {}", of_several_files ? file + ", " : "", cell.line, cell.column + 1);
 }
 
 void throw_no_number(const CellPlace& cell) {

@@ -87,12 +87,38 @@ char separator_of(std::string_view line) {
 }
 
 std::optional<double> number_in(std::string_view field, bool decimal_comma) {
-  const std::size_t comma = decimal_comma ? field.find(',') : std::string_view::npos;
-  if (comma == std::string_view::npos) return with_point(field);
-  if (field.find('.') != std::string_view::npos) return std::nullopt;
+  if (!decimal_comma) return with_point(field);
+  const std::size_t point = field.find('.'), comma = field.find(',');
+  if (point == std::string_view::npos && comma == std::string_view::npos) return with_point(field);
+  if (point != std::string_view::npos &&
+      (comma != std::string_view::npos || field.find('.', point + 1) != std::string_view::npos))
+    return is_grouped_by_points(field) ? number_with_thousands(field) : std::nullopt;
   std::string pointed(field);
-  pointed[comma] = '.';
+  if (comma != std::string_view::npos) pointed[comma] = '.';
   return with_point(pointed);
+}
+
+bool is_grouped_by_points(std::string_view field) {
+  const auto are_digits = [](std::string_view part) {
+    return std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+  };
+  if (field.starts_with('-') || field.starts_with('+')) field.remove_prefix(1);
+  const std::size_t comma = std::min(field.find(','), field.size());
+  if (comma < field.size() && !are_digits(field.substr(comma + 1))) return false;
+  field = field.substr(0, comma);
+  std::size_t end = field.find('.');
+  if (end < 1 || end > 3 || field.starts_with('0') || !are_digits(field.substr(0, end))) return false;
+  for (; end < field.size(); end += 4)
+    if (field[end] != '.' || field.size() < end + 4 || !are_digits(field.substr(end + 1, 3))) return false;
+  return true;
+}
+
+std::optional<double> number_with_thousands(std::string_view field) {
+  if (!is_grouped_by_points(field)) return number_in(field, true);
+  std::string plain;
+  for (const char c : field)
+    if (c != '.') plain += c == ',' ? '.' : c;
+  return with_point(plain);
 }
 
 bool is_out_of_range(std::string_view field) {

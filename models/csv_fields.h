@@ -12,8 +12,14 @@ namespace kolo::models::detail {
 /// those of numbers between them; else ','.
 char separator_of(std::string_view line);
 
-/// Nothing where it is no number, NaN, or more than f32 holds. decimal_comma: "1,5" is one.
+/// Nothing where it is no number, NaN, or more than f32 holds. decimal_comma: "1,5" is one, and so are
+/// "1.100,5" and "1.234.567", whose points cannot be decimal ones.
 std::optional<double> number_in(std::string_view field, bool decimal_comma = false);
+
+/// A number with points as those of thousands: 1.100, -12.345,6.
+bool is_grouped_by_points(std::string_view field);
+/// The number that it is then; of other fields as number_in has it with a decimal comma.
+std::optional<double> number_with_thousands(std::string_view field);
 
 /// True for what number_in does not take although it is a number.
 bool is_out_of_range(std::string_view field);

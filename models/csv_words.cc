@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 #include <kolo/core/base/csv_line.h>
@@ -15,6 +17,17 @@ namespace {
 
 constexpr std::size_t kMostWords = 1000;      // of a column
 constexpr std::size_t kMostUnknownWords = 8;  // told of a column
+constexpr std::size_t kFewWords = 20;         // may well be as many as rows
+
+// "1 100,5", "12 %", "$5": more digits than other characters but separators.
+bool looks_like_number(const std::string& word) {
+  std::int64_t digits = 0, others = 0;
+  for (const char c : word) {
+    if (c >= '0' && c <= '9') ++digits;
+    else if (std::string_view(" .,'+%$").find(c) == std::string_view::npos) ++others;
+  }
+  return digits > 0 && (others == 0 || word.starts_with("\xe2\x82\xac") || word.ends_with("\xe2\x82\xac"));
+}
 
 }  // namespace
 
@@ -23,16 +36,17 @@ ColumnWords::ColumnWords(TableColumn& column, const Options& options) : column_(
     numbers_.emplace(word, static_cast<std::int32_t>(numbers_.size()));
 }
 
-void ColumnWords::take(const CsvFile& file, std::string_view field) {
+void ColumnWords::take(const CsvFile& file, std::size_t place, const Fields& fields) {
+  const std::string_view field = fields[place];
   if (!is_empty_cell(field)) {
-    if (!options_.is_split) take_word(file, unquoted(field));
+    if (!options_.is_split) take_word(file, place, unquoted(field));
     else
-      for (std::string& word : parts_of(unquoted(field), '|')) take_word(file, std::move(word));
+      for (std::string& word : parts_of(unquoted(field), '|')) take_word(file, place, std::move(word));
   }
   ends_.push_back(found_.size());
 }
 
-void ColumnWords::take_word(const CsvFile& file, std::string word) {
+void ColumnWords::take_word(const CsvFile& file, std::size_t place, std::string word) {
   if (const auto value = number_in(word, file.separator() != ',');
       value && *value == std::floor(*value) && std::abs(*value) < 1e15)
     word = std::to_string(static_cast<std::int64_t>(*value));  // 1.0 is the class 1
@@ -47,7 +61,8 @@ void ColumnWords::take_word(const CsvFile& file, std::string word) {
                                word, column_.words.size(), options_.is_split ? "labels" : "classes",
                                fmt::join(column_.words, ", "));
   } else {
-    ++unknown_[word];
+    Unknown& unknown = unknown_[word];
+    if (++unknown.count == 1) unknown.first = {.file = file.name(), .line = file.line(), .column = place};
   }
 }
 
@@ -55,11 +70,30 @@ void ColumnWords::throw_too_many(const CsvFile& file) const {
   throw InvalidArgumentError(
       "{}, line {}: column {} has more than {} words; {}", file.name(), file.line(),
       column_text(column_.place, column_.name), kMostWords,
-      options_.is_label ? "a label has fewer, and --target names another column"
-                        : fmt::format("--ignore {} leaves it out",
-                                      column_.name.empty() || column_.name.find(',') != std::string::npos
-                                          ? std::to_string(column_.place + 1)
-                                          : column_.name));
+      options_.is_label ? "a label has fewer, and --target names another column" : ignore_text());
+}
+
+std::string ColumnWords::ignore_text() const {
+  const bool needs_number = column_.name.empty() || column_.name.find(',') != std::string::npos;
+  return fmt::format("--ignore {} leaves it out",
+                     needs_number ? std::to_string(column_.place + 1) : column_.name);
+}
+
+std::string ColumnWords::warning() const {
+  const std::size_t count = column_.words.size();
+  if (count < kFewWords || 2 * count <= found_.size() || options_.is_split) return "";
+  const std::string column = column_text(column_.place, column_.name);
+  if (options_.is_label)
+    return fmt::format("the label, column {}, has {} classes in {} rows; --target names another column",
+                       column, count, found_.size());
+  const auto number = std::find_if(column_.words.begin(), column_.words.end(), looks_like_number);
+  return fmt::format(
+      "column {} is one of words, with {} different ones in {} rows, of which a model learns little{}; {}",
+      column, count, found_.size(),
+      number == column_.words.end()
+          ? ""
+          : fmt::format(" (some may be meant as numbers, such as {:?}, which kolo cannot read)", *number),
+      ignore_text());
 }
 
 void ColumnWords::finish() {
@@ -78,18 +112,19 @@ std::span<const std::int32_t> ColumnWords::of_row(std::size_t row) const {
   return std::span(found_).subspan(begin, ends_[row] - begin);
 }
 
-std::vector<std::string> ColumnWords::notes() const {
+std::vector<std::string> ColumnWords::notes(bool of_several_files) const {
   std::vector<std::string> notes;
   if (options_.is_label) return notes;
   if (!options_.is_known)
     notes.push_back(
         fmt::format("{} words in column {}", column_.words.size(), column_text(column_.place, column_.name)));
-  for (const auto& [word, count] : unknown_) {
+  for (const auto& [word, unknown] : unknown_) {
     if (notes.size() == kMostUnknownWords) {
       notes.push_back(fmt::format("and {} other unknown words", unknown_.size() - kMostUnknownWords));
       break;
     }
-    notes.push_back(fmt::format("{} of the unknown word {:?}", count, word));
+    notes.push_back(fmt::format("{} of the unknown word {:?} ({})", unknown.count, word,
+                                place_text(unknown.first, of_several_files)));
   }
   return notes;
 }

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include <kolo/models/csv_cells.h>
 #include <kolo/models/csv_file.h>
 #include <kolo/models/data.h>
 
@@ -26,9 +27,9 @@ class ColumnWords {
   /// column: outlives this.
   ColumnWords(TableColumn& column, const Options& options);
 
-  /// The next row's cell, which the file has just read. Throws InvalidArgumentError, with its line, for a
-  /// label that is unknown, and for more than 1,000 words.
-  void take(const CsvFile& file, std::string_view field);
+  /// The next row's cell, at this place of those that the file has just read. Throws InvalidArgumentError,
+  /// with its line, for a label that is unknown, and for more than 1,000 words.
+  void take(const CsvFile& file, std::size_t place, const Fields& fields);
   /// Behind the last cell: the column gets its words, sorted, so that they do not depend on the order of the
   /// lines.
   void finish();
@@ -36,11 +37,14 @@ class ColumnWords {
   bool is_split() const { return options_.is_split; }
   /// Numbers of the words in a row's cell: none where it is empty or its word unknown.
   std::span<const std::int32_t> of_row(std::size_t row) const;
-  /// `12 words in column 3 "size"`, or which words were unknown.
-  std::vector<std::string> notes() const;
+  /// `12 words in column 3 "size"`, or which words were unknown, and where the first of each stands.
+  std::vector<std::string> notes(bool of_several_files) const;
+  /// Of a column with almost as many words as rows, such as numbers of customers; else "".
+  std::string warning() const;
 
  private:
-  void take_word(const CsvFile& file, std::string word);
+  void take_word(const CsvFile& file, std::size_t place, std::string word);
+  std::string ignore_text() const;
   [[noreturn]] void throw_too_many(const CsvFile& file) const;
 
   TableColumn& column_;
@@ -48,7 +52,11 @@ class ColumnWords {
   std::unordered_map<std::string, std::int32_t> numbers_;
   std::vector<std::int32_t> found_;  // in all cells
   std::vector<std::size_t> ends_;    // of each row, in them
-  std::map<std::string, std::int64_t> unknown_;
+  struct Unknown {
+    std::int64_t count = 0;
+    CellPlace first;
+  };
+  std::map<std::string, Unknown> unknown_;
 };
 
 }  // namespace kolo::models::detail

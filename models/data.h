@@ -33,6 +33,7 @@ struct TableColumn {
   std::vector<std::string> words = {};  // of a column of words, sorted: each is an element, 0 or 1
   float mean = 0;                       // of a column of numbers
   bool has_decimal_commas = false;      // within quotes, in a table with commas between its fields
+  bool has_thousands_points = false;    // 1.100 is 1100, in a table with other separators
 
   std::int64_t elements() const { return words.empty() ? 1 : static_cast<std::int64_t>(words.size()); }
 };
@@ -85,7 +86,9 @@ struct CsvTable {
   Tensor y;  // i32 [N], or of numbers and several labels f32 [N,outputs]; 0 where labels are not looked at
   std::string note;  // what was taken for what, what was left out: `label: column 5 "species"`
   std::shared_ptr<const TableSchema> schema = nullptr;
-  std::vector<std::int64_t> lines = {};  // of each row in its file, the first being 1
+  std::vector<std::int64_t> lines = {};    // of each row in its file, the first being 1
+  std::vector<std::size_t> ends = {};      // of each file, in rows
+  std::vector<std::string> warnings = {};  // what may not be as its owner thinks
 };
 
 /// True for names that end in .csv or .tsv, in letters of any size.
@@ -93,13 +96,13 @@ bool is_table_name(const std::filesystem::path& path);
 
 /// The rows of the files, which have the same columns, one file after the other. A line for each sample,
 /// fields with ',' between them, or with ';' or tabs where the first line says so (which may be `sep=;`);
-/// there numbers may have decimal commas. Fields may stand in '"', with separators and line breaks in them,
-/// and so may numbers with decimal commas between ',', if all of their column agree. The first line holds the
-/// columns' names if none of its fields is a number, if one of them is the label's name, or if they count 0,
-/// 1, 2, … as pandas names columns (three or more). The label is `target`, else the column called label,
-/// class, target, species or y, in letters of any size and in this order, else the last one. A first column
-/// without a name is pandas' index and is left out. Empty lines are left out. Several targets are numbers to
-/// find, or where all of their cells are 0 or 1 as many labels.
+/// there numbers may have decimal commas, and points of thousands, as 1.100,50. Fields may stand in '"', with
+/// separators and line breaks in them, and so may numbers with decimal commas between ',', if all of their
+/// column agree. The first line holds the columns' names if none of its fields is a number, if one of them is
+/// the label's name, or if they count 0, 1, 2, … as pandas names columns (three or more). The label is
+/// `target`, else the column called label, class, target, species or y, in letters of any size and in this
+/// order, else the last one. A first column without a name is pandas' index and is left out. Empty lines are
+/// left out. Several targets are numbers to find, or where all of their cells are 0 or 1 as many labels.
 ///
 /// A column of which more fields are words than numbers is one of categories: each of its words, sorted,
 /// becomes an element of the sample, 0 or 1; an empty cell, and a word that `known` has not, gives none of

@@ -29,6 +29,7 @@ void PictureLabels::add(const CsvFile& file, const Fields& fields) {
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const auto value = cells_[i].add(file, columns_[i], fields[columns_[i]]);
     values_.push_back(value.value_or(std::numeric_limits<double>::quiet_NaN()));
+    with_thousands_.push_back(number_with_thousands(fields[columns_[i]]).value_or(values_.back()));
   }
   const std::string_view only = fields[columns_.front()];
   if (columns_.size() == 1) words_.push_back(is_empty_cell(only) ? "" : unquoted(only));
@@ -36,7 +37,11 @@ void PictureLabels::add(const CsvFile& file, const Fields& fields) {
 }
 
 void PictureLabels::finish(const NamedImagesOptions& options, ImageFolder& found) {
-  for (ColumnCells& cells : cells_) cells.finish(false);
+  for (std::size_t i = 0; i < cells_.size(); ++i) {
+    cells_[i].finish();
+    for (std::size_t at = i; cells_[i].has_thousands_points && at < values_.size(); at += cells_.size())
+      values_[at] = with_thousands_[at];
+  }
   choose_kind(options);
   if (kind_ == LabelKind::numbers || columns_.size() > 1) take_numbers(found);
   else take_words(found);

@@ -35,11 +35,12 @@ class PictureLabels {
   bool is_split() const { return kind_ == LabelKind::several && columns_.size() == 1; }
 
   std::vector<std::size_t> columns_;
-  std::vector<std::string> names_;   // of `columns_`; "" for one without a name
-  std::vector<ColumnCells> cells_;   // of `columns_`
-  std::vector<double> values_;       // [rows, columns]; NaN for words
-  std::vector<std::string> words_;   // of the only column, [rows]; "" for an empty cell
-  std::vector<std::int64_t> lines_;  // of the rows
+  std::vector<std::string> names_;      // of `columns_`; "" for one without a name
+  std::vector<ColumnCells> cells_;      // of `columns_`
+  std::vector<double> with_thousands_;  // what values_ are where points are those of thousands
+  std::vector<double> values_;          // [rows, columns]; NaN for words
+  std::vector<std::string> words_;      // of the only column, [rows]; "" for an empty cell
+  std::vector<std::int64_t> lines_;     // of the rows
   std::string file_;
   LabelKind kind_ = LabelKind::one_class;
 };

@@ -18,6 +18,7 @@ Json column_json(const TableColumn& column) {
   if (column.words.empty()) json["mean"] = column.mean;
   else json["words"] = column.words;
   if (column.has_decimal_commas) json["decimal_commas"] = true;
+  if (column.has_thousands_points) json["thousands_points"] = true;
   return json;
 }
 
@@ -27,6 +28,7 @@ TableColumn column_from(const Json& json) {
   if (json.contains("words")) column.words = json["words"].get<std::vector<std::string>>();
   else column.mean = json.at("mean").get<float>();
   column.has_decimal_commas = json.value("decimal_commas", false);
+  column.has_thousands_points = json.value("thousands_points", false);
   return column;
 }
 

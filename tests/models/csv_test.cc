@@ -239,9 +239,9 @@ TEST_F(Csv, ReadsAnotherTableByTheColumnsOfTheFirst) {
       read("label,extra,size,colour\ndog,0,1,blue\ncat,0,2,green\ncat,0,3,green\n", options);
   EXPECT_THAT(other.y.span<std::int32_t>(), ElementsAre(1, 0, 0));
   EXPECT_THAT(other.x.span<float>(), ElementsAre(1, 0, 1, 0, 0, 2, 0, 0, 3));
-  EXPECT_EQ(
-      other.note,
-      "left out: column 2 \"extra\", of which the model has not learnt, 2 of the unknown word \"green\"");
+  EXPECT_EQ(other.note,
+            "left out: column 2 \"extra\", of which the model has not learnt, 2 of the unknown word "
+            "\"green\" (line 3, column 4)");
   refuse("label,size,colour\nfox,1,red\n", "label \"fox\" is none of the 2 classes, cat, dog", options);
   refuse("label,colour\ndog,red\n", "no column \"size\"", options);
   refuse("size,colour\n1,red\n", "no column \"label\"", options);

@@ -265,8 +265,8 @@ class Words(Predict):
         for ranks in (1, 2):
             result = self.ask("--predict", new, "--json", ranks=ranks)
             self.assertEqual([row["class"] for row in self.rows(result)][:2], ["cat", "dog"])
-            self.assertIn('1 of the unknown word "pink"', result.err)
-            self.assertIn("1 empty cells: mean", result.err)
+            self.assertIn('1 of the unknown word "pink" (line 4, column 2)', result.err)
+            self.assertIn("1 empty cell: mean (such as line 3, column 1)", result.err)
         other = self.folder / "other.csv"
         other.write_text("kind,size,colour\ncat,0.5,red\ndog,0.5,blue\ndog,0.1,pink\n")
         result = self.ask("--evaluate", "--data", other, "--json")

@@ -1,0 +1,94 @@
+// Numbers of a table as people in different countries write them, and columns that are no good for a model.
+#include <kolo/models/data.h>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include <kolo/core/base/error.h>
+
+#include "tests/core/training/temporary_directory.h"
+
+namespace kolo::models {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::FloatNear;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::ThrowsMessage;
+
+class CsvNumbers : public testing::Test {
+ protected:
+  CsvTable read(const std::string& text, const CsvOptions& options = {}) {
+    std::ofstream(folder_ / "t.csv", std::ios::binary) << text;
+    return read_csv(folder_ / "t.csv", options);
+  }
+  void refuse(const std::string& text, const std::string& why, const CsvOptions& options = {}) {
+    SCOPED_TRACE(text);
+    EXPECT_THAT([&] { read(text, options); },
+                ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("t.csv"), HasSubstr(why))));
+  }
+  TemporaryDirectory folder_;
+};
+
+TEST_F(CsvNumbers, MayHavePointsOfThousandsAndDecimalCommas) {
+  const CsvTable table = read("a;b;label\n1.100,50;7;0\n950,25;8;1\n-1.234.567;9;0\n");
+  EXPECT_THAT(table.x.span<float>(), ElementsAre(1100.5F, 7, 950.25F, 8, -1234567, 9));
+  EXPECT_THAT(table.note, HasSubstr("points of thousands in column 1 \"a\""));
+  EXPECT_THAT(read("1.100,50;7;0\n2.000,00;8;1\n").x.span<float>(), ElementsAre(1100.5F, 7, 2000, 8))
+      << "a first line of numbers holds no names";
+}
+
+TEST_F(CsvNumbers, OfAColumnMeanTheSameByTheirPoints) {
+  const CsvTable table = read("a;b;label\n1.100;1.100;0\n2.500,75;2.500;1\n12,5;3.5;0\n", {});
+  EXPECT_THAT(table.x.span<float>(), ElementsAre(1100, 1.1F, 2500.75F, 2.5F, 12.5F, 3.5F));
+  EXPECT_THAT(table.schema->features[0].mean, FloatNear((1100 + 2500.75F + 12.5F) / 3, 1e-3F));
+  // Labels too, and later tables by what the first one has shown.
+  const CsvTable priced = read("a;price\n1;1.100\n2;1.200,50\n");
+  EXPECT_THAT(priced.y.span<float>(), ElementsAre(1100, 1200.5F));
+  const auto kept = std::make_shared<const TableSchema>(table_schema_from_json(to_json(*table.schema)));
+  EXPECT_THAT(read("a;b;label\n3.000;3.000;1\n", {.known = kept}).x.span<float>(), ElementsAre(3000, 3));
+}
+
+TEST_F(CsvNumbers, WhosePointsAreUnclearAreRefused) {
+  refuse("a;label\n1.100;0\n12,5;1\n",
+         "line 2, column 1: \"1.100\": a point may be a decimal one or of thousands");
+  refuse("a;label\n1.100,50;0\n12.5;1\n3;1\n", "line 2, column 1: \"1.100,50\" is no number");
+  EXPECT_THAT(read("a;label\n1.100;0\n12.5;1\n").x.span<float>(), ElementsAre(1.1F, 12.5F));
+  EXPECT_THAT(read("a;label\n1.100;0\n0.125;1\n2,5;1\n").x.span<float>(), ElementsAre(1.1F, 0.125F, 2.5F));
+}
+
+std::string rows(int count, const std::string& format) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += fmt::format(fmt::runtime(format), i, i % 2, i % 7);
+  return text;
+}
+
+TEST_F(CsvNumbers, ThatAreTakenAsWordsAreWarnedOf) {
+  EXPECT_THAT(read("id,a,label\n" + rows(30, "n{0},{2},{1}\n")).warnings,
+              ElementsAre(AllOf(HasSubstr("column 1 \"id\""), HasSubstr("30 different ones in 30 rows"),
+                                HasSubstr("--ignore id leaves it out"))));
+  EXPECT_THAT(read("price,label\n" + rows(30, "{0}.5 €,{1}\n")).warnings,
+              ElementsAre(HasSubstr("may be meant as numbers, such as \"0.5 €\", which kolo cannot read")));
+  EXPECT_THAT(read("a,name\n" + rows(30, "{2},n{0}\n")).warnings,
+              ElementsAre(AllOf(HasSubstr("the label, column 2 \"name\", has 30 classes in 30 rows"),
+                                HasSubstr("--target names another column"))));
+  EXPECT_THAT(read("colour,label\n" + rows(30, "c{2},{1}\n")).warnings, IsEmpty());
+}
+
+TEST_F(CsvNumbers, AndWordsThatAreNotThereAreToldWithTheirPlace) {
+  const CsvOptions known{
+      .known = read("colour,size,label\nred,7,dog\nblue,8,cat\n", {.missing = MissingCells::mean}).schema};
+  EXPECT_EQ(
+      read("label,size,colour\ndog,1,red\ncat,,pink\ndog,2,pink\n", known).note,
+      "2 of the unknown word \"pink\" (line 3, column 3), 1 empty cell: mean (such as line 3, column 2)");
+}
+
+}  // namespace
+}  // namespace kolo::models
