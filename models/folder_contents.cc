@@ -51,6 +51,16 @@ void add_left_out(const fs::path& folder, const std::vector<std::string>& taken,
   });
 }
 
+std::vector<std::string> files_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for_each_entry(folder, [&](const fs::directory_entry& entry) {
+    std::error_code ignored;
+    if (entry.is_regular_file(ignored)) names.push_back(entry.path().filename().string());
+  });
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 std::string left_out_beside(const fs::path& folder, const std::vector<std::string>& taken) {
   LeftOut left_out;
   add_left_out(folder, taken, left_out);

@@ -34,4 +34,7 @@ std::string left_out_beside(const std::filesystem::path& folder, const std::vect
 /// The most frequent kinds first, at most four: `8 .jpg, 2 folders`; "nothing".
 std::string contents_of(const std::filesystem::path& folder);
 
+/// Names of the files in a folder that are not hidden, sorted.
+std::vector<std::string> files_in(const std::filesystem::path& folder);
+
 }  // namespace kolo::models::detail

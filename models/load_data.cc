@@ -10,6 +10,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/models/folder_contents.h>
+#include <kolo/models/models.h>
 #include <kolo/models/npy_pair.h>
 #include <kolo/models/paths.h>
 #include <kolo/models/table_samples.h>
@@ -43,10 +44,23 @@ Found text_of_file(const fs::path& path, const DataRequest& request, Split split
                        .end = training ? kTrainingText : 1});
 }
 
+// "lenet (28 x 28 in grey), resnet20 (32 x 32 in colour)".
+std::string models_for_images() {
+  std::string text;
+  for (const std::string& name : registered_models()) {
+    const Shape& sample = find_model(name).sample;
+    if (sample.rank() == 3)
+      text += fmt::format("{}{} ({} x {} in {})", text.empty() ? "" : ", ", name, sample.dim(1),
+                          sample.dim(2), sample.dim(0) == 1 ? "grey" : "colour");
+  }
+  return text;
+}
+
 Found pictures(ImageFolder folder, const DataRequest& request) {
   if (request.sample.rank() != 3)
-    throw InvalidArgumentError("--data {}: photographs, and the model takes {} and not images", *request.data,
-                               request.sample);
+    throw InvalidArgumentError(
+        "--data {}: photographs, and the model takes {} and not images; those that do are {}", *request.data,
+        request.sample, models_for_images());
   if (folder.classes.size() < 2 && !folder.numbers)
     throw InvalidArgumentError(
         "{}: one class, \"{}\"; there must be at least two, each with pictures of its own", *request.data,
@@ -219,19 +233,38 @@ DataSplits from_folder(const fs::path& folder, const DataRequest& request, Wante
   return named("MNIST's IDX files", each(request, wanted, digits));
 }
 
+DataSplits from_text(const fs::path& file, const DataRequest& request, Wanted wanted) {
+  return named("text", each(request, wanted, [&](const DataRequest& asked, Split split) {
+                 return text_of_file(file, asked, split);
+               }));
+}
+
+// A folder whose only file is a text is as good as that file.
+DataSplits from_folder_of_text(const DataRequest& request, Wanted wanted) {
+  const std::string data = request.data.value_or("");
+  std::vector<std::string> files;
+  if (is_folder(data)) files = detail::files_in(data);
+  if (files.size() == 1 && !is_image_name(files[0]) && !is_table_name(files[0]))
+    return from_text(fs::path(data) / files[0], request, wanted);
+  throw InvalidArgumentError(
+      "the model learns from a text: --data must name a file; {}",
+      !request.data      ? "there is none"
+      : !is_folder(data) ? data + " is none"
+      : files.size() == 1
+          ? fmt::format("{} is a folder, and {} in it is no text", data, files[0])
+          : fmt::format("{} is a folder, in which {}", data,
+                        files.empty() ? "no file lies"
+                                      : fmt::format("{} files lie, such as {}", files.size(), files[0])));
+}
+
 DataSplits from_anywhere(const DataRequest& request, Wanted wanted) {
   const bool is_text = request.input == DType::i32;
   if (request.data && is_file(*request.data) && is_table_name(*request.data)) {
     if (is_text) throw InvalidArgumentError("--data {}: a table, and the model takes tokens", *request.data);
     return named("table", detail::table_samples(*request.data, request, wanted));
   }
-  if (request.data && is_file(*request.data))
-    return named("text", each(request, wanted, [&](const DataRequest& asked, Split split) {
-                   return text_of_file(*request.data, asked, split);
-                 }));
-  if (is_text)
-    throw InvalidArgumentError("the model learns from a text: --data must name a file; {}",
-                               request.data ? *request.data + " is none" : "there is none");
+  if (request.data && is_file(*request.data)) return from_text(*request.data, request, wanted);
+  if (is_text) return from_folder_of_text(request, wanted);
   if (request.data && request.data != "generated") return from_folder(*request.data, request, wanted);
   return named(request.data ? "generated digits" : "MNIST's IDX files", each(request, wanted, digits));
 }

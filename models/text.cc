@@ -17,6 +17,16 @@ namespace kolo::models {
 namespace {
 
 constexpr int kBytes = 256;
+
+// In UTF-8: that of which the byte at `at` is a part.
+std::string_view whole_character(std::string_view text, std::size_t at) {
+  const auto goes_on = [&](std::size_t i) { return (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80; };
+  std::size_t begin = at, end = at + 1;
+  while (begin > 0 && goes_on(begin)) --begin;
+  while (end < text.size() && goes_on(end)) ++end;
+  return text.substr(begin, end - begin);
+}
+
 constexpr std::uint64_t kMostTextBytes = std::uint64_t{1} << 34;  // of a file, which is read whole
 
 }  // namespace
@@ -46,8 +56,9 @@ std::vector<std::int32_t> Text::encode(std::string_view characters) const {
   for (const char character : characters) {
     const std::int32_t number = number_[static_cast<unsigned char>(character)];
     if (number < 0)
-      throw InvalidArgumentError("the text has no byte {}; its {} are {:?}",
-                                 static_cast<unsigned char>(character), alphabet_.size(), alphabet_);
+      throw InvalidArgumentError(
+          "{:?} is not among the {} characters of the training's text, and a model knows no other: {:?}",
+          whole_character(characters, tokens.size()), alphabet_.size(), alphabet_);
     tokens.push_back(number);
   }
   return tokens;

@@ -15,6 +15,7 @@
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/exchange_numbers.h>
 #include <kolo/core/runtime/group.h>
+#include <kolo/models/programs/skip_hint.h>
 #include <kolo/optimizer/hooks.h>
 
 namespace kolo::models {
@@ -99,7 +100,7 @@ Evaluation evaluate_on_all_ranks(Session& session, const AnswerCheck& check,
   EvaluationBatches batches(test, options);
   std::int64_t correct = 0;
   double loss = 0;
-  for (Batch batch; batches.next(batch);) {
+  for (Batch batch; with_skip_hint(test->kind(), [&] { return batches.next(batch); });) {
     const auto found =
         session.run(fetches, {{check.samples(), batch.samples}, {check.labels(), batch.labels}});
     if (counter) counter->add(batch.labels, found[2], found[3]);

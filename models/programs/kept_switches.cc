@@ -112,8 +112,8 @@ Switches added_switches(const FolderConfig& folder, const Switches& given,
   if (!evaluates)
     for (const char* const name : kOfTraining)
       if (const auto now = own.find(name); now != own.end() && !folder.switches.contains(name))
-        say(fmt::format("--{}{}{} is new: {} was trained without it", name, now->second.empty() ? "" : " ",
-                        now->second, folder.folder));
+        say(fmt::format("--{}{}{} applies from this start on: {} was trained without it before", name,
+                        now->second.empty() ? "" : " ", now->second, folder.folder));
   if (own.contains("steps") || own.contains("epochs")) added.erase("steps"), added.erase("epochs");
   if (own.contains("batch-size")) added.erase("global-batch");
   if (own.contains("global-batch")) added.erase("batch-size");

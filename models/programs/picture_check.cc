@@ -18,6 +18,7 @@
 #include <kolo/core/runtime/exchange_numbers.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/models/programs/shared_errors.h>
+#include <kolo/models/programs/skip_hint.h>
 #include <kolo/models/read_ahead.h>
 #include <kolo/models/samples.h>
 
@@ -97,7 +98,9 @@ void check_pictures(const TrainOptions& options, TrainingData& data) {
     if (options.skip_damaged) leave_out_damaged(*samples, batches);
     else
       on_all_ranks([&] {
-        for_own_share(*files, batches, [&](std::int64_t index) { files->check(index); });
+        with_skip_hint(files->kind(), [&] {
+          for_own_share(*files, batches, [&](std::int64_t index) { files->check(index); });
+        });
         return true;
       });
   }

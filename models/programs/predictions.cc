@@ -28,6 +28,7 @@
 #include <kolo/models/programs/picture_check.h>
 #include <kolo/models/programs/restored_model.h>
 #include <kolo/models/programs/shared_errors.h>
+#include <kolo/models/programs/skip_hint.h>
 #include <kolo/models/programs/training_config.h>
 #include <kolo/models/programs/training_data.h>
 #include <kolo/models/read_ahead.h>
@@ -226,7 +227,8 @@ void predict(const TrainOptions& options) {
     if (begin >= end) return text;
     const Batch batch{.samples = Tensor(DType::f32, batch_shape(kind, end - begin)),
                       .labels = Tensor(DType::i32, {end - begin})};
-    threads.run(end - begin, [&](std::int64_t i) { read(begin + i, batch, i); });
+    with_skip_hint(input.samples->kind(),
+                   [&] { threads.run(end - begin, [&](std::int64_t i) { read(begin + i, batch, i); }); });
     const Tensor found = model.session().run(answers, {{model.samples(), batch.samples}});
     const auto classes = static_cast<std::size_t>(kind.classes);
     for (std::int64_t i = begin; i < end; ++i) {

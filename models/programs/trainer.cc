@@ -36,6 +36,7 @@
 #include <kolo/models/programs/recipe.h>
 #include <kolo/models/programs/restored_model.h>
 #include <kolo/models/programs/shared_errors.h>
+#include <kolo/models/programs/skip_hint.h>
 #include <kolo/models/programs/trace_hook.h>
 #include <kolo/models/programs/training_config.h>
 #include <kolo/models/programs/training_data.h>
@@ -345,7 +346,7 @@ void TrainingRun::take_steps() {
     fetches.emplace_back(net_->recipe->learning_rate.in_graph(Scope(net_->graph), DType::f32, "rate"));
   Batch batch;
   while (step() < last_step_ && !session_->should_stop() && watch_->why_to_stop().empty()) {
-    batches_->next(batch);
+    with_skip_hint(data_->kind(), [&] { batches_->next(batch); });
     const std::int64_t before = step();
     const auto values = session_->run(fetches, net_->feeds(batch, *scale_, before));
     if (!values[0]) break;  // another rank's data ended: the step was applied nowhere

@@ -64,6 +64,15 @@ Variable fixed_variable(const Scope& s, const std::string& name, const Shape& sh
   return Variable(s.named(name), constant(s.named(name + "/initial_value"), start), {.trainable = false});
 }
 
+// A model's own error speaks of the shapes of its layers.
+[[noreturn]] void throw_other_samples(const SampleKind& kind, const Model& model) {
+  const bool takes_images = model.sample.rank() == 3;
+  throw InvalidArgumentError(
+      "--model {}: it takes {}, and samples of {} are {}; {}", model.name,
+      takes_images ? "images" : fmt::format("samples {}", model.sample), kind.name, kind.shape,
+      kind.shape.rank() == 1 ? "--model mlp takes rows of numbers" : "another model takes them");
+}
+
 // Of what was read as other samples are: unknown words, and what else it has not in common with them.
 std::string testing_text(const SampleSet* test, const std::string& train_note) {
   if (test == nullptr) return "and 0 for testing";
@@ -167,7 +176,15 @@ Output build_logits(Scope& s, const TrainOptions& options, const SampleKind& kin
   ModelSize size = options.size;
   size.classes = kind.classes;
   const Model& model = find_model(options.model);
-  if (!options.normalize) return model.build(s, samples, size);
+  const auto build = [&](Scope& scope, Output input) {
+    try {
+      return model.build(scope, input, size);
+    } catch (const InvalidArgumentError&) {
+      if (kind.shape.rank() == model.sample.rank()) throw;
+      throw_other_samples(kind, model);
+    }
+  };
+  if (!options.normalize) return build(s, samples);
   const Shape shape = kind.shape.rank() == 3 ? Shape{kind.shape.dim(0), 1, 1} : kind.shape;
   const auto values = [](const std::optional<SampleStatistics>* statistics,
                          std::vector<float> SampleStatistics::*which) {
@@ -179,7 +196,7 @@ Output build_logits(Scope& s, const TrainOptions& options, const SampleKind& kin
   const Variable mean = fixed_variable(input, "mean", shape, values(found, &SampleStatistics::mean)),
                  deviation =
                      fixed_variable(input, "deviation", shape, values(found, &SampleStatistics::deviation));
-  const Output logits = model.build(s, div(input, sub(input, samples, mean), deviation), size);
+  const Output logits = build(s, div(input, sub(input, samples, mean), deviation));
   if (kind.label_kind != LabelKind::numbers) return logits;
   const auto* const of_labels = data == nullptr ? nullptr : &data->label_statistics;
   const Scope output = s.name_scope("output");

@@ -21,7 +21,10 @@ TEST(Text, NumbersItsBytesInOrder) {
   EXPECT_EQ(text.alphabet(), "abn\xff");
   EXPECT_THAT(text.tokens(), ElementsAre(1, 0, 2, 0, 2, 0, 3));
   EXPECT_THAT(text.encode("nab"), ElementsAre(2, 0, 1));
-  EXPECT_THAT([&] { text.encode("ac"); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("no byte 99")));
+  EXPECT_THAT([&] { text.encode("ac"); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("\"c\" is not among the 4 characters")));
+  EXPECT_THAT([&] { text.encode("a\xc3\xb6"); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("\"\xc3\xb6\" is not among")));
   EXPECT_THROW(Text(""), InvalidArgumentError);
   EXPECT_THAT([] { Text::read("/nowhere"); }, ThrowsMessage<NotFoundError>(HasSubstr("/nowhere")));
 }

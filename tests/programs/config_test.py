@@ -212,8 +212,8 @@ class Differs(Config):
     def test_a_switch_that_the_folder_was_trained_without_is_told(self):
         err = self.assert_ok(self.train("--clip-norm", 1, "--weight-decay", 0.1, "--augment", "--steps", 5)).err
         for switch in ("--clip-norm 1", "--weight-decay 0.1", "--augment usual"):
-            self.assertIn(f"{switch} is new: {self.ck} was trained without it", err)
-        self.assertNotIn("is new", self.assert_ok(self.train("--clip-norm", 1, "--steps", 6)).err)
+            self.assertIn(f"{switch} applies from this start on: {self.ck} was trained without it before", err)
+        self.assertNotIn("applies from this start on", self.assert_ok(self.train("--clip-norm", 1, "--steps", 6)).err)
 
     def test_switches_of_the_folder_end(self):
         switches = {"augment": " flip", "sharded": "", "clip-norm": " 1", "validate-every": " 2", "early-stopping": " test_loss:50"}

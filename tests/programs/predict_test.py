@@ -318,7 +318,7 @@ class Texts(Predict):
         self.assertNotEqual(first["text"], written(2)["text"])
 
     def test_what_cannot_be_continued_is_said(self):
-        self.assert_one_line(self.ask("--prompt", "xyz"), 1, "no byte 120")
+        self.assert_one_line(self.ask("--prompt", "xyz"), 1, '"x" is not among the 12 characters')
         self.assert_one_line(self.ask("--prompt", ""), 1, "at least one character")
         self.assert_one_line(self.ask("--predict", self.folder / "text.txt"), 2, "give --prompt")
 
