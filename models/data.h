@@ -213,7 +213,8 @@ struct ImageFolder {
   // Of each file, where they are to be found, as many as `classes`, which are then the numbers' names;
   // `labels` is empty.
   std::optional<std::vector<std::vector<float>>> numbers = {};
-  std::string left_out;  // what else lies there: "left out: 180 .heic, 18 broken links"
+  std::string left_out;                    // what else lies there: "left out: 180 .heic, 18 broken links"
+  std::vector<std::string> warnings = {};  // where the folders' own folders look like the classes
 };
 
 /// True if train/ or the folder itself has a folder with a picture (told by the names) in it.
@@ -382,19 +383,22 @@ struct UnlabelledSamples {
   std::shared_ptr<const SampleSet> samples;  // labels are 0
   std::vector<std::string> names;            // "cat.jpg"; "x.npy[3]"; of a table the line: "table.csv:17"
   std::string left_out;                      // of folders and tables: "left out: 180 .heic"
-  std::vector<std::string> notes = {};       // of tables: unknown words, empty cells, lines left out
+  // Of tables: unknown words, empty cells, lines left out; of arrays: numbers that the model does not know.
+  std::vector<std::string> notes = {};
 };
 
 /// In the order of `paths`; a folder's pictures are sorted by name, those in folders below behind them.
 /// path: a picture (is_image_name), a folder of pictures, a table (.csv; a column more than `sample` has is
 /// the label, found as read_csv finds it, and is not looked at), an array (.npy: [N, sample…], or one sample
 /// alone; as load_data takes it) or images of MNIST's format (…idx3-ubyte…). table: what the columns mean;
-/// without it they are numbers. sample: [C,H,W], to which pictures are brought, or [D]. Pictures are opened
+/// without it they are numbers. largest: of the training's numbers, for a note on arrays of quite another
+/// size. sample: [C,H,W], to which pictures are brought, or [D]. Pictures are opened
 /// when they are read. Throws NotFoundError for a path that is not there, InvalidArgumentError for a file of
 /// another kind, a folder without pictures, samples of another shape and no paths at all, and what the
 /// readers throw.
 UnlabelledSamples unlabelled_samples(const std::vector<std::string>& paths, const Shape& sample,
-                                     std::shared_ptr<const TableSchema> table = nullptr);
+                                     std::shared_ptr<const TableSchema> table = nullptr,
+                                     std::optional<float> largest = {});
 
 // Which samples are asked for, and those that are found.
 
@@ -413,10 +417,15 @@ struct DataRequest {
   Augmentation augmentation = {};  // of training images
 };
 
+/// DataSplits::format of NumPy's arrays, whose numbers may be of any size. Other images are of 0 to 1.
+inline constexpr char kArraysFormat[] = "NumPy arrays";
+
 /// nullptr: not asked for, or not there.
 struct DataSplits {
   std::shared_ptr<const SampleSet> train, test;
   std::string format = {};  // of what they were read: "table", "pictures in folders of their classes"
+  // Names of the samples that were drawn for testing: "cat/7.jpg", "pets.csv:17", the line; empty: none were.
+  std::vector<std::string> drawn = {};
 };
 
 // Labelled samples by the name of what holds them: where kolo-train gets them from.

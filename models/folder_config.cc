@@ -48,6 +48,9 @@ FolderConfig parse_folder_config(const std::string& folder, const std::string& t
     config.dtype = data.at("dtype").get<std::string>();
     if (data.contains("class_names"))
       config.class_names = data["class_names"].get<std::vector<std::string>>();
+    if (data.contains("largest")) config.largest = data["largest"].get<float>();
+    else if (config.sample.rank() == 3 && !config.format.empty() && config.format != kArraysFormat)
+      config.largest = 1;  // pixels
     if (data.contains("table"))
       config.table = std::make_shared<const TableSchema>(table_schema_from_json(json_text(data["table"])));
     return config;

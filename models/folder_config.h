@@ -32,6 +32,7 @@ struct FolderConfig {
   std::int64_t classes = 0;
   LabelKind label_kind = LabelKind::one_class;
   std::vector<std::string> class_names;      // by class or output; empty: they have none
+  std::optional<float> largest;              // SampleKind::largest of the training's samples
   std::shared_ptr<const TableSchema> table;  // of a table: what its columns mean
 };
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -90,6 +92,43 @@ void add_beside(const fs::path& folder, const fs::path& of_split, Split split, L
     left_out[is_image_name("x" + kind) ? "pictures in no folder of a class" : kind] += count;
 }
 
+// Folders of a class, where all of its pictures lie in several of these.
+std::vector<std::string> folders_within(const fs::path& one, const std::vector<fs::path>& files) {
+  std::set<std::string> folders;
+  for (const fs::path& file : files) {
+    const fs::path below = file.lexically_relative(one);
+    if (!below.has_parent_path()) return {};
+    folders.insert(below.begin()->string());
+  }
+  if (folders.size() < 2) return {};
+  return {folders.begin(), folders.end()};
+}
+
+// within: what folders_within has found of each class.
+std::vector<std::string> warnings_of_levels(const std::map<fs::path, std::vector<std::string>>& within) {
+  constexpr std::size_t kMostNamed = 4;
+  const auto first =
+      std::find_if(within.begin(), within.end(), [](const auto& one) { return !one.second.empty(); });
+  if (first == within.end()) return {};
+  const auto& [folder, folders] = *first;
+  std::vector<std::string> named(
+      folders.begin(), folders.begin() + static_cast<std::ptrdiff_t>(std::min(folders.size(), kMostNamed)));
+  if (folders.size() > kMostNamed) named.emplace_back("…");
+  const bool are_alike = within.size() > 1 && std::all_of(within.begin(), within.end(), [&](const auto& one) {
+                           return one.second == first->second;
+                         });
+  if (are_alike)
+    return {
+        fmt::format("the folders of {} are taken for classes, and all of them hold the same folders ({}); if "
+                    "these are the classes, "
+                    "call the folders above them train and test",
+                    folder.parent_path().string(), fmt::join(named, ", "))};
+  return {fmt::format(
+      "the folder {} is taken for one class, and its pictures lie in {} folders ({}); --data {} takes "
+      "these for classes",
+      folder.string(), folders.size(), fmt::join(named, ", "), folder.string())};
+}
+
 class FolderSamples final : public FileSamples {
  public:
   FolderSamples(ImageFolder folder, const Shape& shape, const Augmentation& augmentation)
@@ -101,7 +140,8 @@ class FolderSamples final : public FileSamples {
                                                     : LabelKind::one_class,
                      .decoded = true,
                      .note = folder.left_out,
-                     .class_names = folder.classes}),
+                     .class_names = folder.classes,
+                     .warnings = folder.warnings}),
         folder_(std::move(folder)),
         augmentation_(augmentation) {}
 
@@ -178,6 +218,7 @@ ImageFolder list_image_folder(const fs::path& folder, Split split) {
   ImageFolder found;
   found.name = fs::weakly_canonical(folder).filename().string();
   LeftOut left_out;
+  std::map<fs::path, std::vector<std::string>> within;
   for (const fs::path& one : class_folders(train_folder(folder)))
     found.classes.push_back(one.filename().string());
   for (const fs::path& one : class_folders(*of_split)) {
@@ -189,6 +230,7 @@ ImageFolder list_image_folder(const fs::path& folder, Split split) {
     if (files.empty() && split == Split::train)
       throw InvalidArgumentError("{}: a class without images; its files must end in {}", one.string(),
                                  image_endings());
+    if (split == Split::train) within.emplace(one, folders_within(one, files));
     found.files.insert(found.files.end(), files.begin(), files.end());
     found.labels.insert(found.labels.end(), files.size(),
                         static_cast<std::int32_t>(known - found.classes.begin()));
@@ -196,6 +238,7 @@ ImageFolder list_image_folder(const fs::path& folder, Split split) {
   if (found.files.empty()) throw InvalidArgumentError("{}: there are no images in it", of_split->string());
   add_beside(folder, *of_split, split, left_out);
   found.left_out = left_out_text(left_out);
+  found.warnings = warnings_of_levels(within);
   const auto validation = test_folder(folder, Split::validation), test = test_folder(folder, Split::test);
   if (split == Split::train && validation != test)
     found.left_out += fmt::format("{}{}/ for testing while it trains, and {}/ with --evaluate",

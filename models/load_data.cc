@@ -63,8 +63,8 @@ Found pictures(ImageFolder folder, const DataRequest& request) {
         request.sample, models_for_images());
   if (folder.classes.size() < 2 && !folder.numbers)
     throw InvalidArgumentError(
-        "{}: one class, \"{}\"; there must be at least two, each with pictures of its own", *request.data,
-        folder.classes.front());
+        "{}: one class, \"{}\"; there must be at least two, each with pictures of its own{}", *request.data,
+        folder.classes.front(), folder.warnings.empty() ? "" : "; " + folder.warnings.front());
   return folder_samples(std::move(folder), request.sample, request.augmentation);
 }
 
@@ -99,8 +99,12 @@ Found photographs(const fs::path& folder, const DataRequest& request, Split spli
 }
 
 ImageFolder part_of(const ImageFolder& whole, const std::vector<std::int64_t>& places) {
-  ImageFolder part{
-      .name = whole.name, .classes = whole.classes, .files = {}, .labels = {}, .left_out = whole.left_out};
+  ImageFolder part{.name = whole.name,
+                   .classes = whole.classes,
+                   .files = {},
+                   .labels = {},
+                   .left_out = whole.left_out,
+                   .warnings = whole.warnings};
   if (whole.several) part.several.emplace();
   if (whole.numbers) part.numbers.emplace();
   for (const std::int64_t place : places) {
@@ -133,10 +137,13 @@ DataSplits shared_out(ImageFolder all, const fs::path& folder, const DataRequest
   }
   std::vector<std::uint64_t> keys;
   for (const fs::path& file : all.files) keys.push_back(key_of(file, folder));
-  const std::vector<std::int64_t> testing = detail::drawn_for_testing(keys, request.seed);
+  const std::vector<std::int64_t> testing = detail::drawn_for_testing(keys, request.seed, all.labels);
   if (!testing.empty())
     add_note(fmt::format("one in ten of {} pictures for testing by the seed {}", count, request.seed));
   DataSplits splits;
+  for (const std::int64_t place : testing)
+    splits.drawn.push_back(
+        all.files[static_cast<std::size_t>(place)].lexically_relative(folder).generic_string());
   if (wanted.test && !testing.empty()) splits.test = pictures(part_of(all, testing), request);
   if (wanted.train) splits.train = pictures(part_of(all, detail::others_than(testing, count)), request);
   return splits;
@@ -215,7 +222,7 @@ DataSplits from_folder(const fs::path& folder, const DataRequest& request, Wante
   };
   if (is_cifar10(folder)) return named("CIFAR-10", each_of(cifar10));
   if (is_file(folder / "x_train.npy") || is_file(folder / "x_test.npy"))
-    return named("NumPy arrays", each_of(detail::npy_pair));
+    return named(kArraysFormat, each_of(detail::npy_pair));
   if (is_named_images(folder))
     return named("pictures with a table of their labels", named_pictures(folder, request, wanted));
   if (is_image_folder(folder) && !is_folder(folder / "train")) {

@@ -116,11 +116,15 @@ std::shared_ptr<const SampleSet> npy_pair(const fs::path& folder, const DataRequ
   if (split == Split::test && !is_file(x_path) && !is_file(y_path)) return nullptr;
   NpySamples found = read_npy_samples(x_path);
   const Tensor of_file = read_npy(y_path);
+  const float largest = largest_in(found.x);
   const LabelKind label_kind = request.label_kind.value_or(npy_label_kind(of_file));
   if (label_kind != LabelKind::one_class)
-    return array_samples_of(
-        {.name = last_name(folder), .shape = {}, .label_kind = label_kind, .note = found.note},
-        std::move(found.x), npy_outputs(of_file, label_kind, y_path));
+    return array_samples_of({.name = last_name(folder),
+                             .shape = {},
+                             .label_kind = label_kind,
+                             .note = found.note,
+                             .largest = largest},
+                            std::move(found.x), npy_outputs(of_file, label_kind, y_path));
   Tensor y = npy_labels(of_file, y_path);
   if (found.x.shape().dim(0) != y.elements())
     throw InvalidArgumentError("{}: samples {} {} for the {} labels of {}; they must be as many",
@@ -131,7 +135,8 @@ std::shared_ptr<const SampleSet> npy_pair(const fs::path& folder, const DataRequ
                   .shape = {},
                   .classes = request.classes,
                   .note = found.note,
-                  .class_names = request.class_names};
+                  .class_names = request.class_names,
+                  .largest = largest};
   if (request.classes == 0) {  // nobody has trained yet: by the training's labels, where they are there
     const Tensor all = split == Split::test && is_file(y_train) ? npy_labels(read_npy(y_train), y_train) : y;
     kind.class_names = names_from_one(all);

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/log.h>
 #include <kolo/core/graph/graph_def.h>
 #include <kolo/core/ops/activations.h>
 #include <kolo/core/ops/math.h>
@@ -16,6 +20,7 @@
 #include <kolo/core/training/saver.h>
 #include <kolo/models/folder_config.h>
 #include <kolo/models/paths.h>
+#include <kolo/models/samples_internal.h>
 #include <kolo/optimizer/moving_average.h>
 
 namespace kolo::models {
@@ -30,6 +35,8 @@ struct Predictor::Network {
   std::int64_t classes = 0;
   std::vector<std::string> class_names;
   std::int64_t global_step = 0;
+  std::optional<float> largest;  // of the training's numbers
+  std::atomic<bool> was_told = false;
 };
 
 namespace {
@@ -147,6 +154,7 @@ Predictor Predictor::load(const std::string& folder, const SessionConfig& config
   const NamedVariables variables = saved_variables(network->graph, CheckpointReader(*checkpoint).index());
   network->global_step = Saver(variables).restore(network->session, *checkpoint).global_step.value_or(0);
   if (config_json) network->class_names = config_json->class_names;
+  if (config_json && network->samples.dtype() == DType::f32) network->largest = config_json->largest;
   for (auto i = static_cast<std::int64_t>(network->class_names.size()); i < network->classes; ++i)
     network->class_names.push_back(std::to_string(i));
   return Predictor(std::move(network));
@@ -161,6 +169,11 @@ Tensor Predictor::run(const Output& output, const Tensor& samples) const {
   const Tensor taken = as_taken(samples, dtype());
   check_shape(taken.shape(), sample());
   if (taken.elements() == 0) return Tensor(DType::f32, {0, classes()});
+  if (network_->largest && !network_->was_told) {
+    const std::string warning =
+        detail::scale_warning("Predictor", detail::largest_in(taken), network_->largest);
+    if (!warning.empty() && !network_->was_told.exchange(true)) log_warning("{}", warning);
+  }
   return network_->session.run(output, {{network_->samples, taken}});
 }
 

@@ -1,5 +1,7 @@
 #include <kolo/models/samples.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -182,6 +184,25 @@ SampleStatistics label_statistics_of(const SampleSet& samples, std::int64_t most
 }  // namespace kolo::models
 
 namespace kolo::models::detail {
+
+float largest_in(const Tensor& x) {
+  if (x.dtype() == DType::u8) return 1;
+  float largest = 0;
+  for (const float value : x.span<float>()) largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
+std::string scale_warning(const std::string& name, std::optional<float> given, std::optional<float> trained) {
+  // Nobody mistakes a dark picture, or a feature that has grown, for another scale.
+  constexpr float kMuchLarger = 20, kMuchSmaller = 100;
+  if (!given || !trained || *given == 0 || *trained == 0) return "";
+  if (*given <= kMuchLarger * *trained && *given * kMuchSmaller >= *trained) return "";
+  const bool are_pixels = *trained <= 1 && *given > 1 && *given <= 255;
+  return fmt::format("{}: its numbers are up to {:g}, and the model was trained on numbers up to {:g}; {}",
+                     name, *given, *trained,
+                     are_pixels ? "pixels must be divided by 255, or be u1, which kolo divides"
+                                : "both must be of one scale");
+}
 
 namespace {
 

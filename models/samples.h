@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -128,6 +129,9 @@ struct SampleKind {
   std::string note = {};  // what of the files was taken for what, and what was left out; for outputs
   std::vector<std::string> class_names = {};           // or of the outputs; empty: they have none
   std::shared_ptr<const TableSchema> table = nullptr;  // of a table: what its columns mean
+  std::vector<std::string> warnings = {};  // what may not be as the owner of the files thinks, a line each
+  // The largest absolute number of the samples, where it was looked for: of arrays, after u8 became 0 to 1.
+  std::optional<float> largest = {};
 
   /// "cat", or "3" where the classes have no names; of numbers to find "number_4".
   std::string class_name(std::int64_t number) const;

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include <kolo/models/samples.h>
 
@@ -13,6 +15,12 @@ namespace kolo::models::detail {
 /// are found. For numbers to find and several labels (0 and 1) y is f32 [N,outputs]; throws
 /// InvalidArgumentError for what is not finite there.
 std::shared_ptr<const SampleSet> array_samples_of(SampleKind kind, Tensor x, Tensor y);
+
+/// The largest absolute number of samples f32, or 1 of u8, which becomes 0 to 1.
+float largest_in(const Tensor& x);
+/// What to say of samples whose numbers are of quite another size than those of the training, such as pixels
+/// up to 255 for a model that knows them up to 1; "" of others. name: of their file.
+std::string scale_warning(const std::string& name, std::optional<float> given, std::optional<float> trained);
 
 /// Names of the folders that may hold a split which is none of training, the preferred one first.
 inline std::array<const char*, 4> folders_of(Split split) {

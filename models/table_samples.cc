@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -38,7 +40,8 @@ Found samples_of(std::string name, CsvTable table, std::int64_t classes) {
                            .label_kind = schema.label_kind,
                            .note = std::move(table.note),
                            .class_names = schema.output_names(),
-                           .table = std::move(table.schema)},
+                           .table = std::move(table.schema),
+                           .warnings = std::move(table.warnings)},
                           std::move(table.x), std::move(table.y));
 }
 
@@ -55,7 +58,8 @@ CsvTable rows_of(const CsvTable& table, const std::vector<std::int64_t>& rows) {
   CsvTable part{.x = Tensor(DType::f32, {std::ssize(rows), elements}),
                 .y = Tensor(table.y.dtype(), Shape(std::move(of_labels))),
                 .note = table.note,
-                .schema = table.schema};
+                .schema = table.schema,
+                .warnings = table.warnings};
   float* to = part.x.data<float>();
   // f32 or i32: four bytes each.
   static_assert(sizeof(float) == sizeof(std::int32_t));
@@ -89,11 +93,19 @@ DataSplits shared_out(const std::string& name, const std::vector<fs::path>& path
   }
   std::vector<std::uint64_t> rows(static_cast<std::size_t>(count));
   std::iota(rows.begin(), rows.end(), 0);
-  const std::vector<std::int64_t> testing = drawn_for_testing(rows, request.seed);
+  const bool are_classes = table.y.dtype() == DType::i32;
+  const std::vector<std::int64_t> testing = drawn_for_testing(
+      rows, request.seed, are_classes ? table.y.span<std::int32_t>() : std::span<std::int32_t>());
   if (testing.empty())
     return {.train = wanted.train ? samples_of(name, std::move(table), classes) : nullptr, .test = nullptr};
   add_note(table.note, fmt::format("one in ten of {} rows for testing by the seed {}", count, request.seed));
   DataSplits splits;
+  for (const std::int64_t row : testing) {
+    const auto file = std::upper_bound(table.ends.begin(), table.ends.end(), static_cast<std::size_t>(row)) -
+                      table.ends.begin();
+    splits.drawn.push_back(fmt::format("{}:{}", paths[static_cast<std::size_t>(file)].filename().string(),
+                                       table.lines[static_cast<std::size_t>(row)]));
+  }
   if (wanted.train) splits.train = samples_of(name, rows_of(table, others_than(testing, count)), classes);
   if (wanted.test) splits.test = samples_of(name, rows_of(table, testing), classes);
   return splits;
@@ -141,19 +153,29 @@ DataSplits table_samples(const fs::path& path, const DataRequest& request, Wante
   return shared_out(name, tables, left_out_beside(path, taken), request, wanted);
 }
 
-std::vector<std::int64_t> drawn_for_testing(std::span<const std::uint64_t> keys, std::uint64_t seed) {
+std::vector<std::int64_t> drawn_for_testing(std::span<const std::uint64_t> keys, std::uint64_t seed,
+                                            std::span<const std::int32_t> labels) {
   std::vector<std::int64_t> drawn;
   if (keys.size() < kTestingShare) return drawn;
-  const auto number = [&](std::uint64_t key) {
-    return CounterRandom(seed, RandomPurpose::testing_part, key).next();
+  const auto number = [&](std::size_t i) {
+    return CounterRandom(seed, RandomPurpose::testing_part, keys[i]).next();
   };
-  for (std::size_t i = 0; i < keys.size(); ++i)
-    if (number(keys[i]) % kTestingShare == 0) drawn.push_back(static_cast<std::int64_t>(i));
-  if (drawn.empty())
-    drawn.push_back(
-        std::min_element(keys.begin(), keys.end(),
-                         [&](std::uint64_t a, std::uint64_t b) { return number(a) < number(b); }) -
-        keys.begin());
+  const auto is_drawn = [&](std::size_t i) { return number(i) % kTestingShare == 0; };
+  std::map<std::int32_t, std::size_t> largest;  // of each class, the sample with the largest number
+  std::set<std::int32_t> trained;               // classes of which a sample is not drawn
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const auto place = largest.emplace(labels[i], i).first;
+    if (number(i) > number(place->second)) place->second = i;
+    if (!is_drawn(i)) trained.insert(labels[i]);
+  }
+  const auto is_largest = [&](std::size_t i) { return !labels.empty() && largest.at(labels[i]) == i; };
+  std::optional<std::size_t> least;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const bool stays = is_largest(i) && !trained.contains(labels[i]);
+    if (is_drawn(i) && !stays) drawn.push_back(static_cast<std::int64_t>(i));
+    if (!is_largest(i) && (!least || number(i) < number(*least))) least = i;
+  }
+  if (drawn.empty() && least) drawn.push_back(static_cast<std::int64_t>(*least));
   return drawn;
 }
 

@@ -8,6 +8,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/models/paths.h>
+#include <kolo/models/samples_internal.h>
 
 namespace kolo::models {
 namespace {
@@ -43,8 +44,8 @@ class JoinedSamples final : public SampleSet {
 
 class Collector {
  public:
-  Collector(Shape sample, std::shared_ptr<const TableSchema> table)
-      : sample_(std::move(sample)), table_(std::move(table)) {}
+  Collector(Shape sample, std::shared_ptr<const TableSchema> table, std::optional<float> largest)
+      : sample_(std::move(sample)), table_(std::move(table)), largest_(largest) {}
 
   void take(const std::string& given) {
     const fs::path path(given);
@@ -113,6 +114,8 @@ class Collector {
   void take_array(const fs::path& path, const Tensor& x) {
     for (std::int64_t i = 0; i < x.shape().dim(0); ++i)
       found_.names.push_back(fmt::format("{}[{}]", path.string(), i));
+    std::string warning = detail::scale_warning(path.string(), detail::largest_in(x), largest_);
+    if (!warning.empty()) found_.notes.push_back(std::move(warning));
     take_tensor(path, x);
   }
 
@@ -128,7 +131,8 @@ class Collector {
 
   Shape sample_;
   std::shared_ptr<const TableSchema> table_;
-  ImageFolder pictures_;  // in a row, up to now
+  std::optional<float> largest_;  // of the training's numbers
+  ImageFolder pictures_;          // in a row, up to now
   std::vector<Part> parts_;
   LeftOut left_out_;
   UnlabelledSamples found_;
@@ -137,8 +141,8 @@ class Collector {
 }  // namespace
 
 UnlabelledSamples unlabelled_samples(const std::vector<std::string>& paths, const Shape& sample,
-                                     std::shared_ptr<const TableSchema> table) {
-  Collector collector(sample, std::move(table));
+                                     std::shared_ptr<const TableSchema> table, std::optional<float> largest) {
+  Collector collector(sample, std::move(table), largest);
   for (const std::string& path : paths) collector.take(path);
   return collector.finish();
 }

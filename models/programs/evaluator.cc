@@ -4,6 +4,7 @@
 
 #include <kolo/core/base/process.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/models/programs/data_warnings.h>
 #include <kolo/models/programs/evaluation.h>
 #include <kolo/models/programs/picture_check.h>
 #include <kolo/models/programs/progress.h>
@@ -24,6 +25,7 @@ void evaluate(const TrainOptions& options) {
     check_samples(options, loaded.kind());
     return loaded;
   });
+  warn_of_data(options, data);
   check_pictures(options, data);
   RestoredModel model(options, data.kind(), gpu);
   const Scope s = model.scope();

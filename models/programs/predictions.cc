@@ -198,7 +198,7 @@ void predict(const TrainOptions& options) {
   std::unique_ptr<Lines> lines;
   const UnlabelledSamples input = on_all_ranks([&] {
     gpu = gpu_of_this_rank(options.device);
-    UnlabelledSamples found = unlabelled_samples(paths, kind.shape, kind.table);
+    UnlabelledSamples found = unlabelled_samples(paths, kind.shape, kind.table, kind.largest);
     if (process().rank == 0) lines = std::make_unique<Lines>(options.output, sample_text.header());
     return found;
   });

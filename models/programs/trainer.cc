@@ -26,6 +26,7 @@
 #include <kolo/models/batches.h>
 #include <kolo/models/prefetch.h>
 #include <kolo/models/programs/communication_share_hook.h>
+#include <kolo/models/programs/data_warnings.h>
 #include <kolo/models/programs/evaluation.h>
 #include <kolo/models/programs/event_log.h>
 #include <kolo/models/programs/own_gpu.h>
@@ -208,6 +209,7 @@ void TrainingRun::load() {
     check_samples(options_, loaded.kind());
     return loaded;
   });
+  warn_of_data(options_, *data_);
   check_pictures(options_, *data_);
   std::unique_ptr<Batches> batches;
   on_all_ranks([&] {

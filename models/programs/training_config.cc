@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -55,6 +58,7 @@ Json data_of(const SampleKind& kind, const std::string& format) {
   if (kind.label_kind == LabelKind::numbers) data[kRegressionKey] = true;
   if (kind.label_kind == LabelKind::several) data[kSeveralLabelsKey] = true;
   if (!kind.class_names.empty()) data["class_names"] = kind.class_names;
+  if (kind.largest) data["largest"] = *kind.largest;
   if (kind.table) data["table"] = Json::parse(to_json(*kind.table));
   return data;
 }
@@ -136,7 +140,8 @@ SampleKind kind_of(const FolderConfig& config) {
           .dtype = dtype,
           .labels = dtype == DType::i32 ? config.sample.dim(0) : 1,
           .class_names = config.class_names,
-          .table = config.table};
+          .table = config.table,
+          .largest = config.largest};
 }
 
 void write_folder_config(const std::string& folder, const TrainOptions& options, const TrainingData& data,
@@ -149,6 +154,10 @@ void write_folder_config(const std::string& folder, const TrainOptions& options,
   config["switches"] = options.switches;
   const std::string text = json_text(config, 1) + "\n";
   if (text != before) write_durable_file(folder_config_path(folder), text);
+  if (data.drawn.empty()) return;
+  const std::string path = folder + "/testing.txt", names = fmt::format("{}\n", fmt::join(data.drawn, "\n"));
+  std::ifstream file(path, std::ios::binary);
+  if (names != std::string(std::istreambuf_iterator<char>(file), {})) write_durable_file(path, names);
 }
 
 }  // namespace kolo::models

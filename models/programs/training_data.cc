@@ -100,6 +100,7 @@ TrainingData load_training_data(const TrainOptions& options, bool training) {
   data.train = std::move(splits.train);
   data.test = std::move(splits.test);
   data.format = std::move(splits.format);
+  data.drawn = std::move(splits.drawn);
   if (data.test) check_splits(data.train->kind(), data.test->kind());
   const SampleKind& kind = data.train->kind();
   const bool is_usual = kind.label_kind == LabelKind::one_class;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <kolo/core/graph/scope.h>
 #include <kolo/models/batches.h>
@@ -21,6 +22,7 @@ struct TrainingData {
   std::shared_ptr<const SampleSet> train;  // nullptr: it was not asked for
   std::shared_ptr<const SampleSet> test;   // nullptr: there is none
   std::string format;                      // as DataSplits has it, for a training
+  std::vector<std::string> drawn;          // the same
   // Of the training samples, for --normalize; the second of the numbers to find.
   std::optional<SampleStatistics> statistics, label_statistics;
   /// Of those that are there: both splits are alike in it.

@@ -59,6 +59,17 @@ def trained(tmp_path_factory):
     return folder
 
 
+def test_pixels_of_another_scale_are_told_once(trained, capfd):
+    predictor = kolo.load_predictor(trained)
+    pixels = np.random.default_rng(2).integers(0, 256, (5, 1, 28, 28), np.uint8)
+    predictor(pixels)
+    predictor(pixels.astype(np.float32) / 255)
+    assert "numbers are up to" not in capfd.readouterr().err
+    for _ in range(2):
+        predictor(pixels.astype(np.float32))
+    assert capfd.readouterr().err.count("the model was trained on numbers up to 1; pixels must be divided by 255") == 1
+
+
 def test_shares_are_those_of_pytorch_with_the_same_weights(trained):
     pixels = np.random.default_rng(1).integers(0, 256, (5, 1, 28, 28), np.uint8)
     saved = kolo.load_checkpoint(trained)

@@ -1,0 +1,126 @@
+#include <kolo/models/programs/data_warnings.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kolo/core/base/log.h>
+#include <kolo/core/base/process.h>
+#include <kolo/models/csv_columns.h>
+#include <kolo/models/samples_internal.h>
+
+namespace kolo::models {
+namespace {
+
+std::string named(const SampleKind& kind, const std::vector<std::int64_t>& classes) {
+  constexpr std::size_t kMostNamed = 8;
+  std::string text = classes.size() == 1 ? "the class" : "the classes";
+  for (std::size_t i = 0; i < std::min(classes.size(), kMostNamed); ++i)
+    text += fmt::format("{} {}", i == 0 ? "" : ",", kind.class_name(classes[i]));
+  return classes.size() > kMostNamed ? text + fmt::format(" and {} more", classes.size() - kMostNamed) : text;
+}
+
+void warn_of_classes(const TrainingData& data) {
+  const SampleKind& kind = data.kind();
+  if (!data.train || kind.label_kind != LabelKind::one_class) return;
+  const std::vector<std::int64_t> training = data.train->class_counts();
+  const std::vector<std::int64_t> testing =
+      data.test ? data.test->class_counts() : std::vector<std::int64_t>();
+  std::vector<std::int64_t> untrained, untested;
+  for (std::size_t i = 0; i < training.size(); ++i) {
+    if (training[i] == 0) untrained.push_back(static_cast<std::int64_t>(i));
+    else if (i < testing.size() && testing[i] == 0) untested.push_back(static_cast<std::int64_t>(i));
+  }
+  if (!untrained.empty())
+    log_warning(
+        "there is no training sample of {}, and the model has {} outputs, one of each class; labels that are "
+        "numbers count from 0 without gaps",
+        named(kind, untrained), kind.classes);
+  if (!untested.empty())
+    log_warning("there is no test sample of {}, of which the test accuracy says nothing",
+                named(kind, untested));
+}
+
+void warn_of_scale(const TrainOptions& options, const TrainingData& data) {
+  std::optional<float> trained = data.train ? data.train->kind().largest : std::nullopt;
+  if (options.found) trained = options.found->largest;
+  for (const auto& [samples, file] : {std::pair(data.train, "x_train.npy"), {data.test, "x_test.npy"}}) {
+    if (!samples) continue;
+    const std::string warning = detail::scale_warning(fmt::format("{}, {}", samples->kind().name, file),
+                                                      samples->kind().largest, trained);
+    if (!warning.empty()) log_warning("{}", warning);
+  }
+}
+
+// The largest absolute number of a sample's element, or of a number to find, over samples all over the set.
+std::vector<float> sizes_of(const SampleSet& samples, Tensor Batch::*which) {
+  constexpr std::int64_t kMostRead = 1000;
+  const SampleKind& kind = samples.kind();
+  const Batch one{.samples = Tensor(kind.dtype, batch_shape(kind, 1)),
+                  .labels = Tensor(label_dtype(kind), labels_shape(kind, 1))};
+  const auto values = (one.*which).span<float>();
+  std::vector<float> sizes(values.size());
+  const std::int64_t count = std::min(samples.size(), kMostRead);
+  for (std::int64_t i = 0; i < count; ++i) {
+    samples.read(i * samples.size() / count, nullptr, one, 0);
+    for (std::size_t k = 0; k < sizes.size(); ++k) sizes[k] = std::max(sizes[k], std::abs(values[k]));
+  }
+  return sizes;
+}
+
+// `column 2 "size"` of the element.
+std::string column_of(const SampleKind& kind, std::size_t element) {
+  if (!kind.table) return fmt::format("number {}", element + 1);
+  for (const TableColumn& column : kind.table->features) {
+    if (element < static_cast<std::size_t>(column.elements()))
+      return "column " + detail::column_text(column.place, column.name);
+    element -= static_cast<std::size_t>(column.elements());
+  }
+  return "";
+}
+
+// Of tables, and of arrays with so few numbers a sample that they are measured ones rather than pixels.
+void hint_at_normalize(const SampleSet& train) {
+  constexpr float kDiffer = 100, kLargeTarget = 100;
+  constexpr std::int64_t kFewNumbers = 100;
+  const SampleKind& kind = train.kind();
+  std::vector<std::string> why;
+  if (kind.shape.rank() == 1 && (kind.table || kind.shape.dim(0) <= kFewNumbers)) {
+    const std::vector<float> sizes = sizes_of(train, &Batch::samples);
+    std::optional<std::size_t> least, most;
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      if (sizes[i] == 0) continue;
+      if (!least || sizes[i] < sizes[*least]) least = i;
+      if (!most || sizes[i] > sizes[*most]) most = i;
+    }
+    if (least && sizes[*most] > kDiffer * sizes[*least])
+      why.push_back(fmt::format("numbers are up to {:.4g} in {} and up to {:.4g} in {}", sizes[*least],
+                                column_of(kind, *least), sizes[*most], column_of(kind, *most)));
+  }
+  if (kind.label_kind == LabelKind::numbers) {
+    const std::vector<float> sizes = sizes_of(train, &Batch::labels);
+    const float most = *std::max_element(sizes.begin(), sizes.end());
+    if (most > kLargeTarget) why.push_back(fmt::format("numbers to find are up to {:.4g}", most));
+  }
+  if (!why.empty())
+    log_warning("{}: a model learns little so, and --normalize brings all to one size",
+                fmt::join(why, ", and "));
+}
+
+}  // namespace
+
+void warn_of_data(const TrainOptions& options, const TrainingData& data) {
+  if (process().rank != 0) return;
+  for (const std::string& warning : data.kind().warnings) log_warning("{}", warning);
+  warn_of_classes(data);
+  warn_of_scale(options, data);
+  if (data.train && !options.normalize && !options.found && data.kind().dtype == DType::f32 &&
+      !data.kind().decoded)
+    hint_at_normalize(*data.train);
+}
+
+}  // namespace kolo::models

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""What kolo-train says of data that may not be as their owner thinks, and of a model that does not take them."""
+import json
+import random
+import struct
+import unittest
+
+from data_test import npy, png
+from programs import ProgramTest, run
+
+
+class Warnings(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.ck, self.numbers = self.folder / "ck", random.Random(1)
+
+    def train(self, model, data, *args, steps=2, ranks=1):
+        return run("kolo-train", "--model", model, "--data", data, "--batch-size", 4, "--threads", 1, "--steps", steps, "--json", *args, ranks=ranks)
+
+    def ask(self, *args):
+        return run("kolo-train", "--checkpoint-dir", self.ck, "--threads", 1, "--json", *args)
+
+    def table(self, header, rows):
+        path = self.folder / "t.csv"
+        path.write_text(header + "\n" + "".join(row + "\n" for row in rows))
+        return path
+
+    def arrays(self, name, dtype, scale, labels=(0, 1, 2), split="train", count=12):
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        pixels = [self.numbers.randrange(256) for _ in range(count * 784)]
+        data = bytes(pixels) if dtype == "|u1" else struct.pack(f"<{len(pixels)}f", *(scale * pixel for pixel in pixels))
+        (folder / f"x_{split}.npy").write_bytes(npy(dtype, f"({count}, 28, 28)", data))
+        (folder / f"y_{split}.npy").write_bytes(npy("|u1", f"({count},)", bytes(labels[i % len(labels)] for i in range(count))))
+        return folder
+
+    def test_pixels_of_another_scale_are_told(self):
+        words = "its numbers are up to 255, and the model was trained on numbers up to 1; pixels must be divided by 255"
+        known = self.arrays("known", "|u1", 1)
+        for model, source in (("u1", known), ("drawn", "generated")):
+            self.ck = self.folder / f"ck-{model}"
+            classes = (0, 1, 2) if model == "u1" else tuple(range(10))
+            self.assert_ok(self.train("lenet", source, "--checkpoint-dir", self.ck))
+            large = self.arrays(f"large-{model}", "<f4", 1, classes, "test")
+            right = self.arrays(f"right-{model}", "<f4", 1 / 255, classes, "test")
+            self.assertIn(f"x_test.npy: {words}", self.assert_ok(self.ask("--predict", large / "x_test.npy")).err)
+            self.assertIn(f"x_test.npy: {words}", self.assert_ok(self.ask("--evaluate", "--data", large)).err)
+            for asked in (("--predict", right / "x_test.npy"), ("--evaluate", "--data", right)):
+                self.assertNotIn("numbers are up to", self.assert_ok(self.ask(*asked)).err)
+        self.arrays("known", "<f4", 1, split="test")
+        self.assertIn(f"known, x_test.npy: {words}", self.assert_ok(self.train("lenet", known)).err)
+
+    def test_classes_without_samples_are_told(self):
+        result = self.assert_ok(self.train("lenet", self.arrays("gaps", "|u1", 1, (0, 1, 5)), ranks=2))
+        self.assertEqual(result.err.count("there is no training sample of the classes 2, 3, 4, and the model has 6 outputs"), 1, result.err)
+        rows = [f"{i},{'a' if i % 2 else 'b'}" for i in range(60)] + ["61,rare"]
+        result = self.assert_ok(self.train("mlp", self.table("x,label", rows)))
+        self.assertIn("there is no test sample of the class rare, of which the test accuracy says nothing", result.err)
+        self.assertNotIn("there is no training sample", result.err)
+
+    def test_columns_of_very_different_sizes_are_told_once(self):
+        rows = [f"{self.numbers.uniform(-1, 1) / 1000},{1000 + i % 7},{i % 7 + 100000.5}" for i in range(60)]
+        table = self.table("a,b,price", rows)
+        said = ('numbers are up to 0.00', 'in column 1 "a" and up to 1006 in column 2 "b", and numbers to find are up to 1e+05: ', "--normalize brings all to one size")
+        first = self.assert_ok(self.train("mlp", table, "--checkpoint-dir", self.ck))
+        for words in said:
+            self.assertIn(words, first.err)
+        self.assertNotIn("--normalize", self.assert_ok(self.ask("--steps", 3)).err)
+        self.assertNotIn("brings all", self.assert_ok(self.train("mlp", table, "--normalize")).err)
+        self.assertNotIn("brings all", self.assert_ok(self.train("mlp", self.table("a,b,label", [f"{i % 5},{i % 3},{i % 2}" for i in range(60)]))).err)
+
+    def test_a_column_that_is_a_name_is_told(self):
+        table = self.table("id,a,label", [f"n{i},{i % 5},{i % 2}" for i in range(60)])
+        result = self.assert_ok(self.train("mlp", table, ranks=2))
+        self.assertEqual(result.err.count('column 1 "id" is one of words, with 60 different ones in 60 rows'), 1, result.err)
+        self.assertIn("--ignore id leaves it out", result.err)
+        self.assertNotIn("different ones", self.assert_ok(self.train("mlp", table, "--ignore", "id")).err)
+
+    def photographs(self):
+        for split, count in (("train", 8), ("test", 2)):
+            for name in ("left", "right"):
+                folder = self.folder / "photos" / split / name
+                folder.mkdir(parents=True)
+                for i in range(count):
+                    (folder / f"{i}.png").write_bytes(png([[self.numbers.randrange(256) for _ in range(28)] for _ in range(28)]))
+        return self.folder / "photos"
+
+    def test_a_damaged_picture_comes_with_the_way_to_leave_it_out(self):
+        folder = self.photographs()
+        self.assert_ok(self.train("lenet", folder, "--checkpoint-dir", self.ck))
+        for name in ("train/left/3.png", "test/left/0.png"):
+            whole = (folder / name).read_bytes()
+            for damaged in (whole[:-30], b"GIF89a" + bytes(40)):
+                (folder / name).write_bytes(damaged)
+                asked = [self.ask("--evaluate"), self.ask("--predict", folder / name)] if "test" in name else []
+                for result in (self.train("lenet", folder, steps=9), *asked):
+                    self.assert_one_line(result, 1, name, "; --skip-damaged leaves such pictures out")
+            self.assertNotIn("leaves such pictures out", self.assert_ok(self.train("lenet", folder, "--skip-damaged")).err)
+            (folder / name).write_bytes(whole)
+
+    def test_models_that_do_not_take_the_data_are_told_with_those_that_do(self):
+        self.assert_one_line(self.train("mlp", self.photographs()), 1, "photographs", "lenet (28 x 28 in grey)", "resnet20 (32 x 32 in colour)")
+        table = self.table("a,b,label", [f"{i},{i},{i % 2}" for i in range(60)])
+        for model in ("resnet20", "lenet", "vgg16"):
+            self.assert_one_line(self.train(model, table), 1, f"--model {model}: it takes images, and samples of t.csv are [2]", "--model mlp takes rows of numbers")
+
+    def test_the_folder_names_what_was_drawn_for_testing(self):
+        table = self.table("a,label", [f"{i},{i % 2}" for i in range(60)])
+        result = self.assert_ok(self.train("mlp", table, "--checkpoint-dir", self.ck))
+        names = (self.ck / "testing.txt").read_text().splitlines()
+        self.assertIn(f"and {len(names)} for testing", result.err)
+        for name in names:
+            self.assertRegex(name, r"^t\.csv:\d+$")
+        tested = self.assert_ok(self.ask("--evaluate")).done
+        self.assertEqual(sum(map(sum, tested["confusion"])), len(names))
+
+
+if __name__ == "__main__":
+    unittest.main()
