@@ -3,9 +3,13 @@
 // it.
 #pragma once
 
+#include <exception>
+
 #include <kolo/collectives/reduce/reduction.h>
 
 namespace kolo {
+
+class ReadInPlace;
 
 enum class Progress { none, advanced, finished };
 
@@ -24,6 +28,11 @@ class Collective {
   /// False: it makes no call that belongs to the communication thread (MPI's), so a thread that would only
   /// wait for it may start and advance it itself.
   virtual bool needs_comm_thread() const { return true; }
+  /// Of an allreduce that can leave the summing to whoever reads its elements; else nullptr.
+  virtual ReadInPlace* read_in_place() { return nullptr; }
+  /// It was started and will not be advanced any more, because of `error`, its own or another's. False: what
+  /// is on its way may still refer to its memory, so that it must be kept. The thread that advances it.
+  virtual bool abort(const std::exception_ptr& /*error*/) { return false; }
 };
 
 }  // namespace kolo

@@ -10,7 +10,6 @@
 #include <span>
 #include <string>
 
-#include <kolo/collectives/algorithms/abortable.h>
 #include <kolo/collectives/algorithms/collective.h>
 #include <kolo/core/tensor/allocator.h>
 
@@ -19,7 +18,7 @@ namespace kolo {
 class Device;
 
 /// Elements in a GPU's memory that are summed over all ranks, in place, once a step.
-class DeviceReduction : public Collective, public Abortable {
+class DeviceReduction : public Collective {
  public:
   /// The elements and, behind them, the tail's. Zeros at first. It outlives the session's devices.
   virtual const std::shared_ptr<Buffer>& memory() const = 0;

@@ -1,4 +1,5 @@
-// What an allreduce may be besides, if it can leave the summing to whoever reads its elements.
+// What an allreduce offers by Collective::read_in_place(), if it can leave the summing to whoever reads its
+// elements.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +7,7 @@
 
 namespace kolo {
 
+/// The thread that starts the allreduce.
 class ReadInPlace {
  public:
   virtual ~ReadInPlace() = default;

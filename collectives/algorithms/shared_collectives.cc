@@ -175,6 +175,7 @@ class SharedMemoryReduction final : public RoundOperation, public ReadInPlace {
         from_(channel.size()),
         to_(channel.size()) {}
 
+  ReadInPlace* read_in_place() override { return this; }
   void ask_to_read(bool asks) override { asks_ = asks; }
   std::span<const std::byte* const> elements_of_ranks() const override {
     return way_ == Way::left ? std::span<const std::byte* const>(from_) : std::span<const std::byte* const>();

@@ -11,7 +11,6 @@
 #include <limits>
 #include <utility>
 
-#include <kolo/collectives/algorithms/abortable.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/text.h>
@@ -69,11 +68,6 @@ void set_up_thread(std::optional<int> core) {
   CPU_SET(*core, &cores);
   if (pthread_setaffinity_np(pthread_self(), sizeof cores, &cores) != 0)
     log_warning("KOLO_COMM_THREAD_CORE: the communication thread cannot be bound to core {}", *core);
-}
-
-bool is_aborted(Collective& operation, const std::exception_ptr& error) {
-  auto* const abortable = dynamic_cast<Abortable*>(&operation);
-  return abortable != nullptr && abortable->abort(error);
 }
 
 }  // namespace
@@ -383,7 +377,7 @@ void CommThread::finish(Channel& channel, std::exception_ptr error) {
   if (timeline_) draw(channel, Clock::now());
   channel.phase = nullptr;
   const Submission front = channel.queue.pop();
-  if (error && channel.started && !is_aborted(*front.operation, error)) abandoned_.push_back(front.operation);
+  if (error && channel.started && !front.operation->abort(error)) abandoned_.push_back(front.operation);
   channel.started = false;
   if (!error) finished_[front.channel].ticket = front.ticket;
   recorder_.finished(front.record, error != nullptr);

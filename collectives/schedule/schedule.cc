@@ -252,9 +252,8 @@ detail::BucketExchange Schedule::make_exchange(BucketSlot& bucket, detail::Bucke
     return detail::scattered(ranks, memory, shard_counts(bucket.contents(), ranks.size()), spec_.reduction);
   detail::BucketExchange exchange = detail::reduced(ranks, memory, spec_.reduction, tensors_of(bucket));
   const DType dtype = bucket.contents().dtype;
-  bucket.may_be_read_ = dynamic_cast<ReadInPlace*>(exchange.collective.get()) != nullptr &&
-                        spec_.shards.empty() && ranks.size() <= detail::kMostReaders &&
-                        (dtype == DType::f32 || dtype == DType::f64);
+  bucket.may_be_read_ = exchange.collective->read_in_place() != nullptr && spec_.shards.empty() &&
+                        ranks.size() <= detail::kMostReaders && (dtype == DType::f32 || dtype == DType::f64);
   return exchange;
 }
 

@@ -114,7 +114,7 @@ BucketWork::BucketWork(int slot, std::shared_ptr<StepSlots> slots, std::shared_p
     : SlotWork(slot, std::move(slots), std::move(communicator), std::move(label)),
       memory_(std::move(memory)),
       exchange_(std::move(exchange)),
-      in_place_(dynamic_cast<ReadInPlace*>(exchange_.collective.get())) {}
+      in_place_(exchange_.collective->read_in_place()) {}
 
 OperationDetails BucketWork::details() const {
   return {.kind = exchange_.kind,
@@ -137,8 +137,7 @@ Progress BucketWork::advance_voting() {
   }
 }
 bool BucketWork::abort(const std::exception_ptr& error) {
-  auto* const abortable = dynamic_cast<Abortable*>(exchange_.collective.get());
-  return is_voting() && abortable != nullptr && abortable->abort(error);
+  return is_voting() && exchange_.collective->abort(error);
 }
 
 StepFlags BucketWork::votes() const {

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include <kolo/collectives/algorithms/abortable.h>
 #include <kolo/collectives/algorithms/communicator.h>
 #include <kolo/collectives/algorithms/read_in_place.h>
 #include <kolo/collectives/algorithms/text_exchange.h>
@@ -95,7 +94,7 @@ BucketExchange gathered(Communicator& communicator, const BucketMemory& memory,
                         std::span<const std::int64_t> counts);
 
 /// The flags come behind the data, so that what they let through is there.
-class BucketWork final : public SlotWork, public Abortable {
+class BucketWork final : public SlotWork {
  public:
   BucketWork(int slot, std::shared_ptr<StepSlots> slots, std::shared_ptr<Communicator> communicator,
              BucketMemory memory, BucketExchange exchange, std::string label);

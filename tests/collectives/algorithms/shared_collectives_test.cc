@@ -158,7 +158,7 @@ TEST_P(Reduction, LeavesElementsWhereTheyLieIfAllRanksAskToReadThem) {
     const auto operation =
         shared_memory_allreduce(*channels[rank], TypedBuffer::of(values.get()), ReduceOp::sum, ranks_);
     const auto barrier = shared_memory_barrier(*channels[rank]);
-    auto& reading = dynamic_cast<ReadInPlace&>(*operation);
+    auto& reading = *operation->read_in_place();
     for (const bool all_ask : {true, false, true}) {
       for (std::size_t i = 0; i < kCount; ++i) values.get()[i] = input(rank, i);
       reading.ask_to_read(all_ask || rank < ranks_ - 1);
