@@ -8,20 +8,14 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <kolo/collectives/engine/eager.h>
-#include <kolo/collectives/engine/process_set_internal.h>
 #include <kolo/collectives/graph/group_node.h>
-#include <kolo/collectives/graph/group_ops.h>
 #include <kolo/collectives/graph/sharding.h>
-#include <kolo/collectives/graph/shared_factors.h>
+#include <kolo/collectives/schedule/bucket_nodes.h>
 #include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/device/device_set.h>
-#include <kolo/core/kernels/kernel.h>
-#include <kolo/core/kernels/row_numbers.h>
 #include <kolo/core/passes/pipeline.h>
 #include <kolo/core/passes/transfer.h>
 #include <kolo/core/runtime/step_vote.h>
@@ -29,177 +23,9 @@
 namespace kolo {
 namespace {
 
-// Outputs are the inputs' memory, which is the bucket's: the reduction is in place.
-const RegisterOp bucket_op(OpSchema("BucketAllReduce")
-                               .variadic("gradients")
-                               .required_attr("bucket", 0)
-                               .output_per_input()
-                               .stateful()
-                               .made_by_pass());
-
-// Outputs are this rank's parts, where they lie in the bucket.
-const RegisterOp bucket_scatter_op(OpSchema("BucketReduceScatter")
-                                       .variadic("gradients")
-                                       .required_attr("bucket", 0)
-                                       .required_attr("counts", std::vector<std::int64_t>())
-                                       .output_per_input()
-                                       .shape([](ShapeContext& c) {
-                                         const auto counts = c.attr<std::vector<std::int64_t>>("counts");
-                                         for (int i = 0; i < c.num_inputs(); ++i)
-                                           c.set_output(i, {counts.at(static_cast<std::size_t>(i))});
-                                       })
-                                       .stateful()
-                                       .made_by_pass());
-
-const RegisterOp rows_op(OpSchema("GatherRows")
-                             .input("values")
-                             .input("indices", {DType::i32, DType::i64})
-                             .required_attr("gather", 0)
-                             .required_attr("rows", 0)
-                             .output("all_values")
-                             .output("all_indices", "indices")
-                             .shape([](ShapeContext& c) {
-                               for (int i = 0; i < 2; ++i) c.set_output(i, c.input(i).with_dim(0, -1));
-                             })
-                             .stateful()
-                             .made_by_pass());
-
-class BucketKernel final : public AsyncKernel {
- public:
-  BucketKernel(std::shared_ptr<BucketSlot> bucket, bool to_read)
-      : bucket_(std::move(bucket)), to_read_(to_read) {}
-
-  void start(KernelContext&, Completion done) override {
-    done_ = done;
-    const auto over = [this](std::exception_ptr error) { done_(std::move(error)); };
-    if (to_read_) bucket_->submit_to_read(over);
-    else bucket_->submit(over);
-  }
-
- private:
-  std::shared_ptr<BucketSlot> bucket_;
-  bool to_read_;
-  Completion done_;  // kept here: a closure that held it would be allocated at each step
-};
-
-class GatherRowsKernel final : public AsyncKernel {
- public:
-  GatherRowsKernel(std::shared_ptr<RowsSlot> slot, std::int64_t rows) : slot_(std::move(slot)), rows_(rows) {}
-
-  void start(KernelContext& context, Completion done) override {
-    context_ = &context;
-    done_ = done;
-    // The ranks may add rows up where they belong, instead of passing them on.
-    detail::with_row_numbers(context.input(1), rows_, [](const auto*) {});
-    slot_->submit(context.input(0), context.input(1), [this](std::exception_ptr error) {
-      if (!error) {
-        context_->set_output(0, slot_->values());
-        context_->set_output(1, slot_->indices());
-      }
-      done_(std::move(error));
-    });
-  }
-
- private:
-  std::shared_ptr<RowsSlot> slot_;
-  std::int64_t rows_;
-  KernelContext* context_ = nullptr;
-  Completion done_;
-};
-
-const RegisterKernel gather_rows_kernel("GatherRows", "CPU", {}, KernelFactory([](KernelInit& init) {
-                                          const auto schedule = init.resource<Schedule>();
-                                          RowsSlot& slot = schedule->rows()[init.attr<std::size_t>("gather")];
-                                          return std::make_unique<GatherRowsKernel>(
-                                              std::shared_ptr<RowsSlot>(schedule, &slot),
-                                              init.attr<std::int64_t>("rows"));
-                                        }));
-
-const KernelFactory kMakeBucketKernel = [](KernelInit& init) {
-  const auto schedule = init.resource<Schedule>();
-  BucketSlot& bucket = schedule->buckets()[init.attr<std::size_t>("bucket")];
-  return std::make_unique<BucketKernel>(std::shared_ptr<BucketSlot>(schedule, &bucket),
-                                        init.is_marked("to_read"));
-};
-const RegisterKernel bucket_kernel("BucketAllReduce", "CPU", {}, kMakeBucketKernel);
-const RegisterKernel gpu_bucket_kernel("BucketAllReduce", "GPU", {}, kMakeBucketKernel);
-const RegisterKernel bucket_scatter_kernel("BucketReduceScatter", "CPU", {}, kMakeBucketKernel);
-
-Reduction reduction_of(const Node& group, int ranks) {
-  const ReduceOp op = reduce_op_from_name(group.attr<std::string>("reduction"));
-  const double factor = group.attr<double>("predivide_factor");
-  return factor == 1 ? Reduction(op) : predivided_average(factor, ranks);
-}
-
-// Of the session, unless a gradient is asked to be computed elsewhere.
-std::vector<Device*> gpus_of(const Node& group, const DeviceSet& devices) {
-  for (int i = 0; i < detail::num_gradients(group); ++i) {
-    const auto asked = parse_device_spec(group.input(i).node->requested_device());
-    if (asked && asked->type && *asked->type != "GPU") return {};
-  }
-  std::vector<Device*> gpus;
-  for (const auto& device : devices.devices())
-    if (device->type() == "GPU") gpus.push_back(device.get());
-  return gpus;
-}
-
-std::shared_ptr<StepVote> make_schedule(const Node& group, const DeviceSet& devices) {
-  const auto set = detail::ProcessSetAccess::of_id(group.attr<int>("process_set"));
-  const bool of_all = set == ProcessSet();
-  const int size = of_all ? process().size : set.size();
-  if (size == 1 || !(of_all || set.contains_this_rank())) return nullptr;
-  if (const auto local = group.attr<std::vector<std::string>>("of_one_rank"); !local.empty())
-    throw FailedPreconditionError(
-        "{} was built for one rank, before init(): the gradient of \"{}\" would not be reduced over the {} "
-        "ranks",
-        describe(group), local[0], size);
-  ScheduleSpec spec;
-  spec.name = group.name();
-  spec.process_set = set;
-  spec.reduction = reduction_of(group, size);
-  spec.gradients = detail::gradient_specs(group);
-  if (detail::is_sharded(group)) {
-    detail::check_built_for_this_rank(group);
-    spec.shards = detail::shard_specs(group);
-  }
-  if (!group.attr<std::vector<std::int64_t>>("groups").empty()) {
-    std::vector<int> in_order;
-    for (const auto& gradient : spec.gradients) in_order.push_back(gradient.group);
-    spec.options.emplace_back("the grouping of gradients", fmt::format("[{}]", fmt::join(in_order, ",")));
-  }
-  const auto slice_names = group.attr<std::vector<std::string>>("slice_names");
-  const auto slice_rows = group.attr<std::vector<std::int64_t>>("slice_rows");
-  for (int i = 0; i < detail::num_slices(group); ++i) {
-    const Output values = group.input(detail::num_gradients(group) + 2 * i),
-                 indices = group.input(detail::num_gradients(group) + 2 * i + 1);
-    spec.gathers.push_back({.name = slice_names.at(i),
-                            .dense_shape = values.shape().with_dim(0, slice_rows.at(i)),
-                            .dtype = values.dtype(),
-                            .index_dtype = indices.dtype()});
-  }
-  const auto compared = group.attr<std::vector<std::string>>("compared"),
-             values = group.attr<std::vector<std::string>>("compared_values");
-  if (compared.size() != values.size())
-    throw InvalidArgumentError(
-        "{} names {} settings to compare and {} values; a graph that an older kolo exported has no values: "
-        "build it again",
-        describe(group), compared.size(), values.size());
-  for (std::size_t i = 0; i < compared.size(); ++i) spec.options.emplace_back(compared[i], values[i]);
-  spec.limits = detail::bucket_limits(group);
-  if (group.op() == "GroupAllReduce") {
-    spec.gpus = gpus_of(group, devices);
-    // A GPU's factors are nothing that ranks read of each other.
-    if (spec.gpus->empty()) spec.products = detail::products_of(group);
-  }
-  return std::make_shared<Schedule>(std::move(spec));
-}
-
-const RegisterVote group_vote("GroupAllReduce", make_schedule);
-const RegisterVote single_vote("AllReduce", make_schedule);
-
 bool is_reduction(const StepNode& node) {
   const std::string& op = node.schema->name();
-  return node.origin != nullptr && (op == "GroupAllReduce" || op == "AllReduce");
+  return node.origin != nullptr && (op == detail::kGroupAllReduceOp || op == detail::kAllReduceOp);
 }
 
 // True if the producer may write `value` straight into a bucket, in the memory of `gpu` or, for nullptr, of
@@ -234,7 +60,7 @@ struct GroupInStep {
 int add_bucket_node(const GroupInStep& group, const char* op, std::size_t bucket,
                     const std::vector<StepValue>& inputs, AttrMap attrs, std::int64_t order) {
   StepGraph& graph = group.graph;
-  attrs.insert_or_assign("bucket", static_cast<std::int64_t>(bucket));
+  attrs.insert_or_assign(detail::kBucketAttr, static_cast<std::int64_t>(bucket));
   const int node = graph.add(op, fmt::format("{}/bucket_{}", graph.nodes[group.node].name, bucket), inputs,
                              std::move(attrs), order);
   graph.nodes[node].resource = group.schedule;
@@ -252,7 +78,7 @@ Placement place_in_bucket(const GroupInStep& group, std::size_t bucket, std::int
 void reduce_bucket(const GroupInStep& group, std::size_t b, const std::vector<StepValue>& inputs,
                    std::int64_t written) {
   const Bucket& bucket = group.schedule->buckets()[b].contents();
-  const int node = add_bucket_node(group, "BucketAllReduce", b, inputs, {}, written);
+  const int node = add_bucket_node(group, detail::kBucketAllReduceOp, b, inputs, {}, written);
   for (std::size_t k = 0; k < bucket.gradients.size(); ++k) {
     const StepValue reduced{node, static_cast<int>(k)};
     group.graph.placements[reduced] = place_in_bucket(group, b, bucket.offsets[k]);
@@ -265,7 +91,7 @@ void replace_own_shards(StepGraph& graph, StepValue gradient, const OwnedPart& p
                         const std::string& name) {
   for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i) {
     const StepNode& node = graph.nodes[i];
-    if (node.schema->name() != "OwnShard" || node.inputs[0] != gradient) continue;
+    if (node.schema->name() != detail::kOwnShardOp || node.inputs[0] != gradient) continue;
     const OwnedPart asked{node.attrs.at("first").get<std::int64_t>(),
                           node.attrs.at("count").get<std::int64_t>()};
     if (asked != part)
@@ -298,7 +124,8 @@ void scatter_bucket(const GroupInStep& group, std::size_t b, const std::vector<S
   const auto parts = owned_parts(bucket, detail::gradient_specs(origin), process().rank, process().size);
   std::vector<std::int64_t> counts;
   for (const OwnedPart& part : parts) counts.push_back(part.count);
-  const int node = add_bucket_node(group, "BucketReduceScatter", b, inputs, {{"counts", counts}}, written);
+  const int node =
+      add_bucket_node(group, detail::kBucketReduceScatterOp, b, inputs, {{"counts", counts}}, written);
   for (std::size_t k = 0; k < bucket.gradients.size(); ++k) {
     const StepValue own{node, static_cast<int>(k)};
     const int input = group.input_of(bucket.gradients[k]);
@@ -344,9 +171,9 @@ void gather_slices(const GroupInStep& group, const DeviceSet& devices) {
     const StepValue values = graph.nodes[group.node].inputs[first + 2 * g],
                     indices = graph.nodes[group.node].inputs[first + 2 * g + 1];
     const auto order = std::max(graph.nodes[values.node].order, graph.nodes[indices.node].order) + 2;
-    const int node =
-        graph.add("GatherRows", fmt::format("{}/rows_{}", graph.nodes[group.node].name, g), {values, indices},
-                  {{"gather", static_cast<std::int64_t>(g)}, {"rows", rows.at(g)}}, order);
+    const int node = graph.add(
+        detail::kGatherRowsOp, fmt::format("{}/rows_{}", graph.nodes[group.node].name, g), {values, indices},
+        {{detail::kGatherAttr, static_cast<std::int64_t>(g)}, {"rows", rows.at(g)}}, order);
     graph.nodes[node].resource = group.schedule;
     graph.nodes[node].control_inputs = group.before;
     graph.nodes[node].device = host_of(graph, devices);  // rows are looked at before they are sent

@@ -3,7 +3,6 @@
 // gathered there.
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,11 +13,11 @@
 
 #include <kolo/collectives/graph/group_node.h>
 #include <kolo/collectives/graph/sharding.h>
+#include <kolo/collectives/schedule/bucket_nodes.h>
 #include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/device/device_set.h>
-#include <kolo/core/kernels/kernel.h>
 #include <kolo/core/passes/pipeline.h>
 #include <kolo/core/passes/transfer.h>
 #include <kolo/core/runtime/step_vote.h>
@@ -27,48 +26,6 @@ namespace kolo {
 namespace {
 
 using Numbers = std::vector<std::int64_t>;
-
-// Outputs are the whole variables, as they stand in the bucket's memory.
-const RegisterOp gather_op(OpSchema("BucketAllGather")
-                               .variadic("parts")
-                               .required_attr("bucket", 0)
-                               .required_attr("offsets", Numbers())
-                               .required_attr("counts", Numbers())
-                               .output_per_input()
-                               .shape([](ShapeContext& c) {
-                                 const auto counts = c.attr<Numbers>("counts");
-                                 for (int i = 0; i < c.num_inputs(); ++i)
-                                   c.set_output(i, {counts.at(static_cast<std::size_t>(i))});
-                               })
-                               .stateful()
-                               .made_by_pass());
-
-class BucketGatherKernel final : public AsyncKernel {
- public:
-  explicit BucketGatherKernel(KernelInit& init)
-      : schedule_(init.resource<Schedule>()),
-        slot_(schedule_->buckets()[init.attr<std::size_t>("bucket")].shards()),
-        offsets_(init.attr<Numbers>("offsets")) {}
-
-  void start(KernelContext& context, Completion done) override {
-    done_ = done;
-    std::byte* const memory = slot_.memory()->data();
-    for (int i = 0; i < context.num_inputs(); ++i) {
-      const Tensor& part = context.input(i);
-      if (part.bytes() > 0)
-        std::memcpy(memory + offsets_[static_cast<std::size_t>(i)], part.raw(), part.bytes());
-    }
-    slot_.submit([this](std::exception_ptr error) { done_(std::move(error)); });
-  }
-
- private:
-  const std::shared_ptr<Schedule> schedule_;
-  ShardsSlot& slot_;
-  const Numbers offsets_;  // of the parts in the memory, in bytes
-  Completion done_;        // kept here: a closure that held it would be allocated at each step
-};
-
-const RegisterKernel gather_kernel("BucketAllGather", "CPU", {}, make_kernel<BucketGatherKernel>);
 
 // Whoever looks at what lies in `memory` does so before `node` writes there.
 void run_after_readers(StepGraph& graph, int node, const std::shared_ptr<Buffer>& memory) {
@@ -92,8 +49,8 @@ int reduction_of_bucket(const StepGraph& graph, const Schedule& schedule, std::s
   for (int i = 0; i < static_cast<int>(graph.nodes.size()); ++i) {
     const StepNode& node = graph.nodes[i];
     const std::string& op = node.schema->name();
-    if ((op == "BucketAllReduce" || op == "BucketReduceScatter") && node.resource.get() == &schedule &&
-        node.attrs.at("bucket").get<std::size_t>() == bucket)
+    if ((op == detail::kBucketAllReduceOp || op == detail::kBucketReduceScatterOp) &&
+        node.resource.get() == &schedule && node.attrs.at(detail::kBucketAttr).get<std::size_t>() == bucket)
       return i;
   }
   throw InternalError("bucket {} of a sharded step is gathered, but not reduced", bucket);
@@ -144,10 +101,10 @@ class Expansion {
       offsets.push_back(offset_of(member) + group_parts_[backward_[member.gradient]].first * element);
       counts.push_back(sizes_[member.input]);
     }
-    const int node =
-        graph_.add("BucketAllGather", fmt::format("{}/bucket_{}", graph_.nodes[gather_].name, bucket), parts,
-                   {{"bucket", static_cast<std::int64_t>(bucket)}, {"offsets", offsets}, {"counts", counts}},
-                   graph_.nodes[gather_].order);
+    const int node = graph_.add(
+        detail::kBucketAllGatherOp, fmt::format("{}/bucket_{}", graph_.nodes[gather_].name, bucket), parts,
+        {{detail::kBucketAttr, static_cast<std::int64_t>(bucket)}, {"offsets", offsets}, {"counts", counts}},
+        graph_.nodes[gather_].order);
     const auto& memory = slot.shards().memory();
     graph_.nodes[node].device = host_;
     graph_.nodes[node].resource = schedule_;
@@ -184,7 +141,8 @@ class Expansion {
 void expand_gathers(StepGraph& graph, PassContext& context) {
   const int count = static_cast<int>(graph.nodes.size());
   for (int i = 0; i < count; ++i) {
-    if (graph.nodes[i].origin == nullptr || graph.nodes[i].schema->name() != "GatherShards") continue;
+    if (graph.nodes[i].origin == nullptr || graph.nodes[i].schema->name() != detail::kGatherShardsOp)
+      continue;
     const Node& group = detail::group_of_gather(*graph.nodes[i].origin);
     const auto schedule = std::dynamic_pointer_cast<Schedule>(context.vote(group));
     if (schedule != nullptr) {

@@ -10,6 +10,9 @@
 
 namespace kolo::detail {
 
+inline constexpr char kGroupAllReduceOp[] = "GroupAllReduce";
+inline constexpr char kAllReduceOp[] = "AllReduce";
+
 /// Throws InvalidArgumentError where `factor` cannot split the division of `op`.
 void check_predivision(double factor, ReduceOp op);
 int num_slices(const Node& group);

@@ -114,10 +114,10 @@ OpSchema reduction(const char* op) {
 
 // Without a gradient function: differentiating through a reduction of gradients is refused rather than
 // silently wrong.
-const RegisterOp group_allreduce_op(reduction("GroupAllReduce"));
+const RegisterOp group_allreduce_op(reduction(detail::kGroupAllReduceOp));
 
 const RegisterOp own_allreduce_op(
-    reduction("AllReduce").gradient([](Scope& s, const Node& op, const Outputs& dy) {
+    reduction(detail::kAllReduceOp).gradient([](Scope& s, const Node& op, const Outputs& dy) {
       const ReduceOp reduced_by = reduce_op_from_name(op.attr<std::string>("reduction"));
       if (reduced_by != ReduceOp::sum && reduced_by != ReduceOp::average)
         throw InvalidArgumentError("allreduce by {} has no gradient", name(reduced_by));
@@ -163,7 +163,7 @@ GroupReduced group_reduce(const Scope& s, const GroupReduceInputs& inputs,
     compared.push_back(setting);
     compared_values.push_back(value);
   }
-  const Operation node = s.add("GroupAllReduce", all,
+  const Operation node = s.add(detail::kGroupAllReduceOp, all,
                                {{"reduction", name(options.op)},
                                 {"names", inputs.names},
                                 {"first_bucket_bytes", options.first_bucket_bytes},
@@ -198,7 +198,8 @@ Output scheduled_allreduce(const Scope& s, Output x, ReduceOp op) {
   if (!x.shape().is_fully_known())
     throw InvalidArgumentError("allreduce: the shape of {} is {}; it must be fully known", x.name(),
                                x.shape());
-  return s.add("AllReduce", {x}, {{"reduction", name(op)}, {"names", Strings{s.wished_name("allreduce")}}});
+  return s.add(detail::kAllReduceOp, {x},
+               {{"reduction", name(op)}, {"names", Strings{s.wished_name("allreduce")}}});
 }
 
 }  // namespace kolo

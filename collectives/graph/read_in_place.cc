@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <kolo/collectives/graph/shared_factors.h>
+#include <kolo/collectives/schedule/bucket_nodes.h>
 #include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/kernels/cpu/in_place_updates.h>
@@ -26,7 +27,6 @@
 namespace kolo {
 namespace {
 
-constexpr char kReduction[] = "BucketAllReduce";
 constexpr char kFused[] = "Fused";
 constexpr char kUpdateOfRanks[] = "UpdateOfRanks";
 
@@ -130,27 +130,6 @@ const RegisterKernel update_kernel(kUpdateOfRanks, "CPU", {}, KernelFactory([](K
                                      return kernel;
                                    }));
 
-// The buckets may be written again.
-const RegisterOp writable_op(OpSchema("BucketsWritable").stateful().made_by_pass());
-
-class BucketsWritableKernel final : public AsyncKernel {
- public:
-  explicit BucketsWritableKernel(std::shared_ptr<Schedule> schedule) : schedule_(std::move(schedule)) {}
-  void start(KernelContext&, Completion done) override {
-    done_ = done;
-    schedule_->when_writable([this](std::exception_ptr error) { done_(std::move(error)); });
-  }
-
- private:
-  const std::shared_ptr<Schedule> schedule_;
-  Completion done_;  // kept here: a closure that held it would be allocated at each step
-};
-
-const RegisterKernel writable_kernel("BucketsWritable", "CPU", {}, KernelFactory([](KernelInit& init) {
-                                       return std::make_unique<BucketsWritableKernel>(
-                                           init.resource<Schedule>());
-                                     }));
-
 const UpdateRuleOps* rule_of_update(const StepNode& node) {
   const std::string& op = node.schema->name();
   return find_update_rule(op.starts_with(kFused) ? op.substr(std::char_traits<char>::length(kFused)) : op);
@@ -162,7 +141,8 @@ class Rewrite {
       : graph_(graph),
         reduction_(reduction),
         schedule_(std::static_pointer_cast<Schedule>(graph.nodes[reduction].resource)),
-        bucket_(schedule_->buckets()[graph.nodes[reduction].attrs.at("bucket").get<std::size_t>()]) {
+        bucket_(
+            schedule_->buckets()[graph.nodes[reduction].attrs.at(detail::kBucketAttr).get<std::size_t>()]) {
     if (may_be_read()) applies_ = find_updates();
   }
 
@@ -185,7 +165,7 @@ class Rewrite {
 
   void apply() {
     if (!applies_) return;
-    graph_.nodes[reduction_].attrs.insert_or_assign("to_read", true);
+    graph_.nodes[reduction_].attrs.insert_or_assign(detail::kToReadMark, true);
     for (const int update : updates_) {
       StepNode& node = graph_.nodes[update];
       auto gradients = std::make_shared<GradientsOfRanks>();
@@ -245,11 +225,13 @@ void wait_for_readers(StepGraph& graph, const std::shared_ptr<Schedule>& schedul
   std::vector<int> writers;
   std::int64_t first = std::numeric_limits<std::int64_t>::max();
   for (const auto& [value, placement] : graph.placements) {
-    if (!schedule->holds(placement.buffer) || graph.nodes[value.node].schema->name() == kReduction) continue;
+    if (!schedule->holds(placement.buffer) ||
+        graph.nodes[value.node].schema->name() == detail::kBucketAllReduceOp)
+      continue;
     writers.push_back(value.node);
     first = std::min(first, graph.nodes[value.node].order);
   }
-  const int writable = graph.add("BucketsWritable", "buckets_writable", {}, {}, first);
+  const int writable = graph.add(detail::kBucketsWritableOp, "buckets_writable", {}, {}, first);
   graph.nodes[writable].resource = schedule;
   graph.nodes[writable].device = device;
   for (const int writer : writers) graph.nodes[writer].after.push_back(writable);
@@ -259,7 +241,7 @@ void read_in_place(StepGraph& graph, PassContext&) {
   std::map<std::shared_ptr<Schedule>, std::string> schedules;  // with the device of their reductions
   const int count = static_cast<int>(graph.nodes.size());      // what is added here are no reductions
   for (int i = 0; i < count; ++i) {
-    if (graph.nodes[i].schema->name() != kReduction) continue;
+    if (graph.nodes[i].schema->name() != detail::kBucketAllReduceOp) continue;
     Rewrite rewrite(graph, i);
     rewrite.share_factors();
     rewrite.apply();

@@ -16,9 +16,6 @@
 namespace kolo {
 namespace {
 
-constexpr char kOwnShard[] = "OwnShard";
-constexpr char kGatherShards[] = "GatherShards";
-
 using Numbers = std::vector<std::int64_t>;
 
 void check_part(ShapeContext& c) {
@@ -33,7 +30,7 @@ void check_part(ShapeContext& c) {
 }
 
 // Without a gradient function: nothing is differentiated through an update.
-const RegisterOp own_shard_op(OpSchema(kOwnShard)
+const RegisterOp own_shard_op(OpSchema(detail::kOwnShardOp)
                                   .input("x")
                                   .required_attr("first", 0)
                                   .required_attr("count", 0)
@@ -41,7 +38,7 @@ const RegisterOp own_shard_op(OpSchema(kOwnShard)
                                   .shape(check_part));
 
 // Its group is the one among its control inputs: it happens in steps in which that happens.
-const RegisterOp gather_shards_op(OpSchema(kGatherShards)
+const RegisterOp gather_shards_op(OpSchema(detail::kGatherShardsOp)
                                       .variadic("parts", {}, /*mixed=*/true)
                                       .required_attr("gradients", Numbers())
                                       .required_attr("counts", Numbers())
@@ -78,9 +75,11 @@ class OwnShardKernel final : public Kernel {
   const std::int64_t first_;
 };
 
-const RegisterKernel own_shard_kernel(kOwnShard, "CPU", {}, make_kernel<OwnShardKernel>);
+const RegisterKernel own_shard_kernel(detail::kOwnShardOp, "CPU", {}, make_kernel<OwnShardKernel>);
 
-bool is_sharded_group(const Node& node) { return node.op() == "GroupAllReduce" && detail::is_sharded(node); }
+bool is_sharded_group(const Node& node) {
+  return node.op() == detail::kGroupAllReduceOp && detail::is_sharded(node);
+}
 
 // An op that makes of a part of its first input the same part of its output: element by element, with
 // nothing but numbers beside it.
@@ -100,7 +99,7 @@ const Output& before_element_wise(const Output& x) {
 
 Output repeated(const Scope& s, const Output& x, const OwnedPart& part) {
   if (x.index != 0 || !keeps_parts(*x.node))
-    return s.add(kOwnShard, {x}, {{"first", part.first}, {"count", part.count}});
+    return s.add(detail::kOwnShardOp, {x}, {{"first", part.first}, {"count", part.count}});
   Outputs inputs = x.node->inputs();
   inputs[0] = repeated(s, inputs[0], part);
   std::vector<Operation> before(x.node->control_inputs().begin(), x.node->control_inputs().end());
@@ -140,7 +139,7 @@ std::vector<OwnedPart> parts_of_ranks(const Node& group, int gradient) {
 
 Output own_shard(const Scope& s, const Output& x, const OwnedPart& part) {
   if (sharded_source(x)) return repeated(s, x, part);
-  return s.add(kOwnShard, {x}, {{"first", part.first}, {"count", part.count}});
+  return s.add(detail::kOwnShardOp, {x}, {{"first", part.first}, {"count", part.count}});
 }
 
 Outputs gather_shards(const Scope& s, const Node& group, const std::vector<UpdatedPart>& parts) {
@@ -153,15 +152,16 @@ Outputs gather_shards(const Scope& s, const Node& group, const std::vector<Updat
     gradients.push_back(updated.gradient);
     counts.push_back(group.output_shape(updated.gradient).elements());
   }
-  const Operation node = s.control_dependencies({Operation(&group)})
-                             .add(kGatherShards, inputs, {{"gradients", gradients}, {"counts", counts}});
+  const Operation node =
+      s.control_dependencies({Operation(&group)})
+          .add(detail::kGatherShardsOp, inputs, {{"gradients", gradients}, {"counts", counts}});
   Outputs whole;
   for (int i = 0; i < static_cast<int>(parts.size()); ++i) whole.push_back(node.output(i));
   return whole;
 }
 
 std::optional<std::pair<const Node*, std::vector<UpdatedPart>>> gathered_by(const Node& node) {
-  if (node.op() != kGatherShards) return {};
+  if (node.op() != detail::kGatherShardsOp) return {};
   std::vector<UpdatedPart> parts;
   for (const std::int64_t gradient : node.attr<Numbers>("gradients"))
     parts.push_back({static_cast<int>(gradient), node.input(static_cast<int>(parts.size()))});
@@ -171,7 +171,7 @@ std::optional<std::pair<const Node*, std::vector<UpdatedPart>>> gathered_by(cons
 namespace detail {
 
 bool is_sharded(const Node& group) {
-  return group.op() == "GroupAllReduce" && group.attr<std::int64_t>("shards") > 0;
+  return group.op() == kGroupAllReduceOp && group.attr<std::int64_t>("shards") > 0;
 }
 
 void check_built_for_this_rank(const Node& group) {
@@ -193,7 +193,7 @@ std::vector<ShardSpec> shard_specs(const Node& group) {
   const Graph& graph = group.graph();
   for (int id = 0; id < graph.num_nodes(); ++id) {
     const Node& node = graph.node(id);
-    if (node.op() == kOwnShard) continue;
+    if (node.op() == kOwnShardOp) continue;
     // Readers of what is still the same gradient are found by its way back.
     for (const Output& in : node.inputs()) {
       if (keeps_parts(node) && &in == &node.inputs()[0]) continue;
@@ -208,7 +208,7 @@ std::vector<ShardSpec> shard_specs(const Node& group) {
       if (source.node == &group && source.index < static_cast<int>(by_input.size()))
         by_input[source.index].part_only = false;
     }
-    if (node.op() != kGatherShards || &group_of_gather(node) != &group) continue;
+    if (node.op() != kGatherShardsOp || &group_of_gather(node) != &group) continue;
     const auto gradients = node.attr<Numbers>("gradients");
     for (std::size_t i = 0; i < gradients.size(); ++i)
       by_input.at(static_cast<std::size_t>(gradients[i])).gathered = node.input(static_cast<int>(i)).dtype();

@@ -44,6 +44,9 @@ Outputs gather_shards(const Scope& s, const Node& group, const std::vector<Updat
 
 namespace detail {
 
+inline constexpr char kOwnShardOp[] = "OwnShard";
+inline constexpr char kGatherShardsOp[] = "GatherShards";
+
 /// Each rank keeps a part of every bucket.
 bool is_sharded(const Node& group);
 /// Throws FailedPreconditionError if the node was built for another rank, or for another number of them.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <kolo/collectives/graph/group_node.h>
+#include <kolo/collectives/schedule/bucket_nodes.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/kernels/cpu/in_place_updates.h>
 #include <kolo/core/kernels/kernel.h>
@@ -287,10 +288,10 @@ void order_by_slots(StepGraph& graph, const std::shared_ptr<Schedule>& schedule,
       if (factors->schedule != schedule) continue;
       nodes[factors->slot->turn()] = i;
       some_share = true;
-    } else if (op == "BucketAllReduce" && node.resource == schedule) {
-      nodes[schedule->buckets()[node.attrs.at("bucket").get<std::size_t>()].turn()] = i;
-    } else if (op == "GatherRows" && node.resource == schedule) {
-      nodes[schedule->rows()[node.attrs.at("gather").get<std::size_t>()].turn()] = i;
+    } else if (op == kBucketAllReduceOp && node.resource == schedule) {
+      nodes[schedule->buckets()[node.attrs.at(kBucketAttr).get<std::size_t>()].turn()] = i;
+    } else if (op == kGatherRowsOp && node.resource == schedule) {
+      nodes[schedule->rows()[node.attrs.at(kGatherAttr).get<std::size_t>()].turn()] = i;
     }
   }
   if (!some_share) return;

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include <kolo/collectives/schedule/bucket_nodes.h>
+
 namespace kolo {
 namespace {
 
@@ -41,7 +43,8 @@ std::chrono::duration<double> common_time(const std::vector<Interval>& a, const 
 
 // The nodes that wait for other ranks.
 bool is_bucket(std::string_view op) {
-  return op == "BucketAllReduce" || op == "BucketReduceScatter" || op == "BucketAllGather";
+  return op == detail::kBucketAllReduceOp || op == detail::kBucketReduceScatterOp ||
+         op == detail::kBucketAllGatherOp;
 }
 
 }  // namespace
