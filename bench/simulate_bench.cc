@@ -10,13 +10,13 @@
 #include <nlohmann/json.hpp>
 
 #include <kolo/collectives/algorithms/cost_model.h>
+#include <kolo/collectives/engine/options.h>
 #include <kolo/core/base/json_text.h>
 
 namespace kolo::bench {
 namespace {
 
 constexpr int kRanksPerNode = 8;
-constexpr double kBucketBytes = 25 << 20;
 
 // Times of a step from published measurements that docs/collectives.md names: a P100 for the CNNs, an A100
 // for GPT.
@@ -48,7 +48,7 @@ Topology SimulatedNetwork::topology(int ranks) const {
 Prediction predict(const SimulatedModel& model, const SimulatedNetwork& network, int ranks) {
   const Topology topology = network.topology(ranks);
   const double bytes = model.parameters * model.bytes_per_parameter;
-  const int buckets = static_cast<int>(bytes / kBucketBytes) + 1;
+  const int buckets = static_cast<int>(bytes / static_cast<double>(EngineOptions().bucket_bytes)) + 1;
   const auto bucket_bytes = static_cast<std::int64_t>(bytes / buckets);
   Prediction prediction;
   prediction.algorithm = fastest_allreduce(network.costs, topology, bucket_bytes);

@@ -32,8 +32,9 @@ struct Prediction {
   double step_s = 0, overlapped_step_s = 0;
 };
 
-/// Gradients travel in equal buckets of 25 MiB at most, one after the other. They become complete evenly over
-/// the backward pass, two thirds of the step; the last one has no computation left to hide behind.
+/// Gradients travel in equal buckets as large as EngineOptions have them at most, one after the other. They
+/// become complete evenly over the backward pass, two thirds of the step; the last one has no computation
+/// left to hide behind.
 Prediction predict(const SimulatedModel& model, const SimulatedNetwork& network, int ranks);
 
 struct SimulateBenchOptions {
