@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include <kolo/core/kernels/cpu/peak.h>
-#include <kolo/core/runtime/step_work.h>
 #include <kolo/core/runtime/trace.h>
+#include <kolo/models/programs/step_work.h>
 
 namespace kolo::models {
 

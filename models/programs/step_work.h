@@ -9,7 +9,7 @@
 #include <kolo/core/graph/graph.h>
 #include <kolo/core/runtime/fetch.h>
 
-namespace kolo {
+namespace kolo::models {
 
 struct NodeWork {
   double flops = 0;  // multiplications and additions of products, convolutions, attention; 0 for other ops
@@ -21,4 +21,4 @@ struct NodeWork {
 std::map<std::string, NodeWork> step_work(const Graph& graph, const std::vector<Fetch>& fetches,
                                           const Feeds& feeds);
 
-}  // namespace kolo
+}  // namespace kolo::models

@@ -1,4 +1,4 @@
-#include <kolo/core/runtime/step_work.h>
+#include <kolo/models/programs/step_work.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <kolo/core/ops/convolution.h>
 #include <kolo/core/ops/linalg.h>
 
-namespace kolo {
+namespace kolo::models {
 namespace {
 
 double flops_of_all(const Graph& graph, const std::vector<Fetch>& fetches, const Feeds& feeds = {}) {
@@ -61,4 +61,4 @@ TEST(StepWork, CountsThePairsOfPlacesThatCausalAttentionLooksAt) {
 }
 
 }  // namespace
-}  // namespace kolo
+}  // namespace kolo::models

@@ -1,11 +1,11 @@
-#include <kolo/core/runtime/step_work.h>
+#include <kolo/models/programs/step_work.h>
 
 #include <cstdint>
 
 #include <kolo/core/passes/prune.h>
 #include <kolo/core/runtime/step_request.h>
 
-namespace kolo {
+namespace kolo::models {
 namespace {
 
 class Work {
@@ -70,10 +70,11 @@ class Work {
 
 std::map<std::string, NodeWork> step_work(const Graph& graph, const std::vector<Fetch>& fetches,
                                           const Feeds& feeds) {
-  const StepGraph step = prune(detail::signature_of(detail::checked_request(graph, fetches, feeds, {})));
+  const StepGraph step =
+      prune(kolo::detail::signature_of(kolo::detail::checked_request(graph, fetches, feeds, {})));
   std::map<std::string, NodeWork> work;
   for (const StepNode& node : step.nodes) work[node.name] = Work(step, node).of_node();
   return work;
 }
 
-}  // namespace kolo
+}  // namespace kolo::models
