@@ -16,12 +16,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include <bench/median.h>
 #include <kolo/collectives/algorithms/cost_model.h>
 #include <kolo/collectives/job/runtime.h>
 #include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/json_text.h>
+#include <kolo/core/base/median.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/tensor/allocator.h>
 
@@ -102,7 +102,7 @@ std::optional<CostModel> read_costs(const std::string& path) {
 void print(Peer& peer, std::int64_t bytes, const AllreduceBenchOptions& options,
            std::optional<double> predicted) {
   std::sort(peer.us.begin(), peer.us.end());
-  const double us = peer.us[peer.us.size() / 2];
+  const double us = median(peer.us);
   const int ranks = process().size;
   const double gbps = static_cast<double>(bytes) / us / 1e3;
   const double bus = gbps * 2 * (ranks - 1) / ranks;

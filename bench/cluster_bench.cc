@@ -11,9 +11,9 @@
 
 #include <bench/cluster_bench_internal.h>
 #include <bench/cluster_tasks.h>
-#include <bench/median.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/json_text.h>
+#include <kolo/core/base/median.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/cluster/device_setter.h>
 #include <kolo/core/cluster/server.h>

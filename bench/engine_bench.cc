@@ -14,11 +14,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include <bench/median.h>
 #include <kolo/collectives/engine/eager.h>
 #include <kolo/collectives/job/runtime.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/json_text.h>
+#include <kolo/core/base/median.h>
 
 namespace kolo::bench {
 namespace {
@@ -95,11 +95,9 @@ void set_fusion(detail::Runtime& runtime, std::int64_t bytes) {
   barrier({.name = "kolo-bench"});
 }
 
-void print(Kind& kind, const EngineBenchOptions& options) {
-  std::sort(kind.us.begin(), kind.us.end());
-  std::sort(kind.submission_us.begin(), kind.submission_us.end());
-  const double submission_us = kind.submission_us[kind.submission_us.size() / 2];
-  const double us = kind.us[kind.us.size() / 2];
+void print(const Kind& kind, const EngineBenchOptions& options) {
+  const double submission_us = median(kind.submission_us);
+  const double us = median(kind.us), min_us = *std::min_element(kind.us.begin(), kind.us.end());
   const double per_second = options.tensors / us * 1e6;
   const double messages = static_cast<double>(kind.messages) / options.steps;
   if (options.json)
@@ -108,7 +106,7 @@ void print(Kind& kind, const EngineBenchOptions& options) {
                                                         {"tensors", options.tensors},
                                                         {"bytes", options.bytes},
                                                         {"us", rounded(us, 1)},
-                                                        {"min_us", rounded(kind.us.front(), 1)},
+                                                        {"min_us", rounded(min_us, 1)},
                                                         {"submission_us", rounded(submission_us, 1)},
                                                         {"tensors_per_s", std::round(per_second)},
                                                         {"messages_per_step", messages}}));
@@ -116,8 +114,7 @@ void print(Kind& kind, const EngineBenchOptions& options) {
     fmt::print(
         "{:<9} {} ranks {:>6} tensors of {} bytes  {:>10.1f} us  min {:>10.1f} us  submission {:>8.1f} us  "
         "{:>10.0f} tensors/s\n",
-        kind.name, process().size, options.tensors, options.bytes, us, kind.us.front(), submission_us,
-        per_second);
+        kind.name, process().size, options.tensors, options.bytes, us, min_us, submission_us, per_second);
   std::fflush(stdout);
 }
 

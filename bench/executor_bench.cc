@@ -12,9 +12,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include <bench/median.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/json_text.h>
+#include <kolo/core/base/median.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/graph/scope.h>
 #include <kolo/core/ops/basic.h>

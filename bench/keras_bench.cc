@@ -12,8 +12,8 @@
 #include <nlohmann/json.hpp>
 
 #include <bench/made_up_batch.h>
-#include <bench/median.h>
 #include <kolo/core/base/json_text.h>
+#include <kolo/core/base/median.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/text.h>
 #include <kolo/core/ops/basic.h>

@@ -13,9 +13,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include <bench/median.h>
 #include <bench/training.h>
 #include <kolo/core/base/json_text.h>
+#include <kolo/core/base/median.h>
 #include <kolo/core/kernels/cpu/onednn/native_bf16.h>
 #include <kolo/core/kernels/own_kernels.h>
 

@@ -13,8 +13,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <bench/median.h>
 #include <kolo/core/base/json_text.h>
+#include <kolo/core/base/median.h>
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/kernels/cpu/peak.h>
 #include <kolo/core/ops/activations.h>
@@ -195,13 +195,12 @@ class OpRun {
 
 void print(const OpCase& of, const char* pass, Times times, double flops, const CorePeak& peak, bool json) {
   std::sort(times.ms.begin(), times.ms.end());
-  const double median = times.ms[times.ms.size() / 2], rate = flops / median / 1e6,
-               bytes = times.bytes / median / 1e6;
+  const double ms = median(times.ms), rate = flops / ms / 1e6, bytes = times.bytes / ms / 1e6;
   if (json) {
     nlohmann::ordered_json line{{"op", of.op},
                                 {"where", of.where},
                                 {"pass", pass},
-                                {"ms", rounded(median)},
+                                {"ms", rounded(ms)},
                                 {"min_ms", rounded(times.ms.front())},
                                 {"steps", times.ms.size()},
                                 {"GBps", rounded(bytes)},
@@ -210,7 +209,7 @@ void print(const OpCase& of, const char* pass, Times times, double flops, const 
     fmt::print("{}\n", json_text(line));
   } else {
     fmt::print("{:<15} {:<16} {:<8} {:8.3f} ms (min {:.3f})  {:6.1f} GB/s ({:3.0f} %)", of.op, of.where, pass,
-               median, times.ms.front(), bytes, 100 * bytes / peak.GBps);
+               ms, times.ms.front(), bytes, 100 * bytes / peak.GBps);
     if (flops > 0) fmt::print("  {:6.1f} GFLOP/s ({:3.0f} %)", rate, 100 * rate / peak.gflops);
     fmt::print("\n");
   }

@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include <bench/median.h>
 #include <kolo/core/base/json_text.h>
+#include <kolo/core/base/median.h>
 #include <kolo/core/kernels/cpu/loops/peak_loops.h>
 #include <kolo/core/kernels/cpu/peak.h>
 

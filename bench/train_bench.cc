@@ -9,11 +9,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include <bench/median.h>
 #include <bench/peer.h>
 #include <bench/training.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/json_text.h>
+#include <kolo/core/base/median.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/text.h>
 #include <kolo/core/runtime/group.h>

@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include <bench/made_up_batch.h>
-#include <bench/median.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/median.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/text.h>
 #include <kolo/core/ops/basic.h>

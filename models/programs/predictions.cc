@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -21,6 +20,7 @@
 #include <kolo/core/base/durable_file.h>
 #include <kolo/core/base/json_text.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/base/median.h>
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/base/process.h>
 #include <kolo/models/data.h>
@@ -41,7 +41,7 @@ struct Guess {
   double share = 0;
 };
 
-double rounded(float share) { return std::round(share * 1e6) / 1e6; }
+constexpr int kShareDigits = 6;
 
 std::vector<Guess> largest(std::span<const float> shares, std::int64_t top, const SampleKind& kind) {
   std::vector<std::size_t> order(shares.size());
@@ -52,7 +52,8 @@ std::vector<Guess> largest(std::span<const float> shares, std::int64_t top, cons
       [&](std::size_t a, std::size_t b) { return shares[a] != shares[b] ? shares[a] > shares[b] : a < b; });
   std::vector<Guess> guesses;
   for (std::size_t i = 0; i < count; ++i)
-    guesses.push_back({kind.class_name(static_cast<std::int64_t>(order[i])), rounded(shares[order[i]])});
+    guesses.push_back(
+        {kind.class_name(static_cast<std::int64_t>(order[i])), rounded(shares[order[i]], kShareDigits)});
   return guesses;
 }
 
@@ -97,7 +98,7 @@ class SampleText {
     for (std::size_t i = 0; !is_ranked_ && i < outputs.size(); ++i)
       if (form_ == Form::plain && of_labels_)
         text += fmt::format("  {} {:.4f}", kind_.class_name(static_cast<std::int64_t>(i)), outputs[i]);
-      else if (of_labels_) text += fmt::format(",{}", rounded(outputs[i]));
+      else if (of_labels_) text += fmt::format(",{}", rounded(outputs[i], kShareDigits));
       else text += fmt::format("{}{}", form_ == Form::csv ? "," : "  ", outputs[i]);
     return text + "\n";
   }
@@ -123,7 +124,7 @@ class SampleText {
     for (std::size_t i = 0; i < outputs.size(); ++i)
       if (of_labels_)
         row["labels"].push_back(
-            json_of({kind_.class_name(static_cast<std::int64_t>(i)), rounded(outputs[i])}));
+            json_of({kind_.class_name(static_cast<std::int64_t>(i)), rounded(outputs[i], kShareDigits)}));
       else row["numbers"].push_back(double{outputs[i]});
     return json_text(row) + "\n";
   }

@@ -7,18 +7,14 @@
 #include <cmath>
 #include <utility>
 
+#include <kolo/core/base/median.h>
+
 namespace kolo::models {
 namespace {
 
 using Milliseconds = std::chrono::duration<double, std::milli>;
 constexpr std::size_t kFurthest = 3;
 constexpr std::size_t kMostLines = 20;  // of a table that people read
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 void add(ProfileRow& sum, const ProfileRow& row) {
   sum.ms += row.ms;
@@ -75,15 +71,14 @@ std::string table(const char* title, const std::vector<ProfileRow>& rows, double
 }
 
 nlohmann::ordered_json rows_as_json(const std::vector<ProfileRow>& rows, double step_ms) {
-  const auto rounded = [](double value) { return std::round(value * 1e4) / 1e4; };
   auto list = nlohmann::ordered_json::array();
   for (const ProfileRow& row : rows)
     list.push_back({{"name", row.name},
-                    {"ms", rounded(row.ms)},
-                    {"share", rounded(row.ms / step_ms)},
-                    {"GFLOPs", rounded(gflops(row))},
-                    {"GBps", rounded(gbytes(row))},
-                    {"of_bound", rounded(of_bound(row))}});
+                    {"ms", rounded(row.ms, 4)},
+                    {"share", rounded(row.ms / step_ms, 4)},
+                    {"GFLOPs", rounded(gflops(row), 4)},
+                    {"GBps", rounded(gbytes(row), 4)},
+                    {"of_bound", rounded(of_bound(row), 4)}});
   return list;
 }
 

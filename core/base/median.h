@@ -1,4 +1,4 @@
-// What a row of a benchmark tells of its times.
+// What a row of a benchmark, or of a profile, tells of its times.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace kolo::bench {
+namespace kolo {
 
 /// Of at least one value; of an even number the upper of the two in the middle.
 inline double median(std::vector<double> values) {
@@ -21,4 +21,4 @@ inline double rounded(double value, int digits = 3) {
   return std::round(value * scale) / scale;
 }
 
-}  // namespace kolo::bench
+}  // namespace kolo
