@@ -158,6 +158,38 @@ void measure_table_row(const ClusterBenchOptions& options, bool sync, int num_se
   print_table_row(options, sync, num_servers, found, end, end - warm);
 }
 
+// Of the steps after the warm-up, until the session stops.
+std::vector<double> time_until_the_end(MonitoredTrainingSession& session, const std::function<void()>& run) {
+  std::vector<double> us;
+  try {
+    for (int step_of_worker = 0; !session.should_stop(); ++step_of_worker) {
+      if (step_of_worker == kWarmUpSteps) {
+        fmt::print("{}\n", kWarm);
+        std::fflush(stdout);
+      }
+      const double took = time_steps(1, run).front();
+      if (step_of_worker >= kWarmUpSteps && !session.should_stop()) us.push_back(took);
+    }
+  } catch (const OutOfRangeError&) {
+    // The chief has ended while this worker waited for its token.
+  }
+  return us;
+}
+
+// What found_of() reads.
+void print_worker_row(const ClusterBenchOptions& options, bool sync, std::int64_t bytes,
+                      const std::vector<double>& us, const std::vector<double>& own) {
+  fmt::print("{}\n",
+             json_text(nlohmann::ordered_json{{"peer", "kolo"},
+                                              {"what", sync ? "sync" : "async"},
+                                              {"model", options.model},
+                                              {"bytes", bytes},
+                                              {"us", rounded(median(us), 1)},
+                                              {"min_us", rounded(*std::min_element(us.begin(), us.end()), 1)},
+                                              {"own_us", rounded(median(own), 1)}}));
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 void train_as_worker(const ClusterBenchOptions& options, bool sync) {
@@ -196,29 +228,9 @@ void train_as_worker(const ClusterBenchOptions& options, bool sync) {
   monitored.hooks.push_back(std::make_shared<StopAtStepHook>(last_step));
   MonitoredTrainingSession session(graph, monitored);
   const auto run = [&] { session.run({step.loss, train_op}, step.feeds); };
-  std::vector<double> us;
-  try {
-    for (int step_of_worker = 0; !session.should_stop(); ++step_of_worker) {
-      if (step_of_worker == kWarmUpSteps) {
-        fmt::print("{}\n", kWarm);
-        std::fflush(stdout);
-      }
-      const double took = time_steps(1, run).front();
-      if (step_of_worker >= kWarmUpSteps && !session.should_stop()) us.push_back(took);
-    }
-  } catch (const OutOfRangeError&) {
-    // The chief has ended while this worker waited for its token.
-  }
+  const std::vector<double> us = time_until_the_end(session, run);
   if (us.empty()) throw InternalError("worker {} had no step to time; give more --steps", options.task);
-  fmt::print("{}\n",
-             json_text(nlohmann::ordered_json{{"peer", "kolo"},
-                                              {"what", sync ? "sync" : "async"},
-                                              {"model", options.model},
-                                              {"bytes", bytes},
-                                              {"us", rounded(median(us), 1)},
-                                              {"min_us", rounded(*std::min_element(us.begin(), us.end()), 1)},
-                                              {"own_us", rounded(median(own), 1)}}));
-  std::fflush(stdout);
+  print_worker_row(options, sync, bytes, us, own);
   session.close();
 }
 

@@ -105,6 +105,20 @@ void print(const Case& of, const WayRow& row, double beside, std::int64_t steps,
   std::fflush(stdout);
 }
 
+double us_of_step(const Turn& turn, std::int64_t steps) {
+  const auto start = Clock::now();
+  turn(steps);
+  return Microseconds(Clock::now() - start).count() / static_cast<double>(steps);
+}
+
+// Of a turn, for steps that take so long: as many as all ranks have time for.
+std::int64_t steps_of_a_turn(double seconds, double us) {
+  const auto wanted = static_cast<std::int64_t>(seconds * 1e6 / us / kTurns / 3);
+  return parse_int64(
+             world_group().broadcast(std::to_string(std::clamp<std::int64_t>(wanted, 4, kMostSteps)), 0))
+      .value();
+}
+
 void measure(const Case& of, const KerasBenchOptions& options) {
   Compiled by_fit(of, options), by_hand(of, options), monitored(of, options);
   const CallableSignature signature = by_hand.net.model().trainer().training_step();
@@ -137,22 +151,14 @@ void measure(const Case& of, const KerasBenchOptions& options) {
       {"monitored", [&](std::int64_t steps) {
          for (std::int64_t i = 0; i < steps; ++i) session.run(fetches, feeds);
        }}};
-  const auto timed = [](const Turn& turn, std::int64_t steps) {
-    const auto start = Clock::now();
-    turn(steps);
-    return Microseconds(Clock::now() - start).count() / static_cast<double>(steps);
-  };
   double us = 0;
-  for (const auto& [name, turn] : ways) turn(3), us = std::max(us, timed(turn, 3));
-  const auto wanted = static_cast<std::int64_t>(options.seconds * 1e6 / us / kTurns / 3);
-  const std::int64_t steps =
-      parse_int64(world_group().broadcast(std::to_string(std::clamp<std::int64_t>(wanted, 4, kMostSteps)), 0))
-          .value();
+  for (const auto& [name, turn] : ways) turn(3), us = std::max(us, us_of_step(turn, 3));
+  const std::int64_t steps = steps_of_a_turn(options.seconds, us);
   std::vector<WayRow> rows;
   for (const auto& [name, turn] : ways) rows.push_back({.way = name, .us = {}});
   for (int i = 0; i < kTurns; ++i)
     for (std::size_t way = 0; way < ways.size(); ++way)
-      rows[way].us.push_back(timed(ways[way].second, steps));
+      rows[way].us.push_back(us_of_step(ways[way].second, steps));
   if (process().rank != 0) return;
   for (const WayRow& row : rows) print(of, row, median(rows[1].us), steps * kTurns, options.json);
 }

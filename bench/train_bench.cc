@@ -84,17 +84,27 @@ void compare(Comparison& with, const Training& kolo, double kolo_ms, double seco
   with.row.peak_mib = peak_mib;
 }
 
+void add(nlohmann::ordered_json& line, const Training::GpuFigures& gpu) {
+  line["gpu_ms"] = rounded(gpu.gpu_ms);
+  line["host_ms"] = rounded(gpu.host_ms);
+  line["launches"] = rounded(gpu.launches, 1);
+  line["kept_nodes"] = gpu.kept;
+  line["copies"] = rounded(gpu.copies, 1);
+  line["syncs"] = rounded(gpu.syncs, 1);
+  line["peak_gpu_mib"] = rounded(gpu.peak_mib, 1);
+  line["plan_gpu_mib"] = rounded(gpu.plan_mib, 1);
+}
+
 void print(const Training& kolo, const Reductions& reductions, const std::optional<Training::GpuFigures>& gpu,
            const TrainBenchOptions& options) {
-  const bool json = options.json;
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   const int ranks = process().size;
   const std::vector<double> times = kolo.times();
-  const double median_ms = times[times.size() / 2], min_ms = times.front();
+  const double median_ms = median(times), min_ms = times.front();
   const double rate = static_cast<double>(ranks * kolo.batch()) / median_ms * 1e3;
   const std::int64_t peak_mib = usage.ru_maxrss / 1024;
-  if (json) {
+  if (options.json) {
     nlohmann::ordered_json line{{"model", kolo.name()},
                                 {"params", kolo.params()},
                                 {"ranks", ranks},
@@ -110,16 +120,7 @@ void print(const Training& kolo, const Reductions& reductions, const std::option
                                 {"steps", times.size()},
                                 {"loss", kolo.last_loss()},
                                 {"peak_mib", peak_mib}};
-    if (gpu) {
-      line["gpu_ms"] = rounded(gpu->gpu_ms);
-      line["host_ms"] = rounded(gpu->host_ms);
-      line["launches"] = rounded(gpu->launches, 1);
-      line["kept_nodes"] = gpu->kept;
-      line["copies"] = rounded(gpu->copies, 1);
-      line["syncs"] = rounded(gpu->syncs, 1);
-      line["peak_gpu_mib"] = rounded(gpu->peak_mib, 1);
-      line["plan_gpu_mib"] = rounded(gpu->plan_mib, 1);
-    }
+    if (gpu) add(line, *gpu);
     if (ranks > 1) {
       line["reduce_ms"] = rounded(reductions.ms);
       line["hidden_share"] = rounded(reductions.hidden_share);

@@ -66,6 +66,15 @@ GpuCounts counts_so_far(bool computes_on_gpu) {
   return platform != nullptr ? platform->counts().value_or(GpuCounts{}) : GpuCounts{};
 }
 
+SessionConfig config_of(const TrainBenchOptions& options) {
+  SessionConfig config;
+  config.intra_op_parallelism_threads = config.inter_op_parallelism_threads = options.threads;
+  config.graph_options.precision = options.precision;
+  if (options.device == TrainBenchOptions::Device::cpu) config.device_count["GPU"] = 0;
+  if (options.optimizer_level == 0) config.graph_options.optimizer_level = OptimizerLevel::l0;
+  return config;
+}
+
 }  // namespace
 
 Training::Training(const std::string& name, const TrainBenchOptions& options, bool reduces)
@@ -93,13 +102,8 @@ Training::Training(const std::string& name, const TrainBenchOptions& options, bo
   if (options.fetches) fetches_.emplace_back(loss_);
   fetches_.emplace_back(update);
   start_ = global_variables_initializer(s);
-
-  SessionConfig config;
-  config.intra_op_parallelism_threads = config.inter_op_parallelism_threads = options.threads;
-  config.graph_options.precision = options.precision;
-  if (options.device == TrainBenchOptions::Device::cpu) config.device_count["GPU"] = 0;
-  if (options.optimizer_level == 0) config.graph_options.optimizer_level = OptimizerLevel::l0;
-  session_.emplace(graph_, MonitoredTrainingSessionOptions{.config = config, .hooks = {overlap_}});
+  session_.emplace(graph_,
+                   MonitoredTrainingSessionOptions{.config = config_of(options), .hooks = {overlap_}});
   threads_ = session_->session().intra_op_threads();
   for (const auto& device : detail::state_of(session_->session()).devices().devices())
     computes_on_gpu_ = computes_on_gpu_ || device->type() == "GPU";
