@@ -120,8 +120,7 @@ const Node& Graph::add_node(const std::string& op, const Outputs& inputs, AttrMa
   if (schema.is_variable_storage() && node->branch_ != nullptr)
     throw FailedPreconditionError(
         "{}: a variable cannot be made in a branch of cond, as its initializer would run only where the "
-        "branch "
-        "is taken; make it outside and use it in the branch",
+        "branch is taken; make it outside and use it in the branch",
         describe(*node));
   node->name_ = unique_name(wished);  // before device functions see the node: they may choose by its name
   try {

@@ -209,28 +209,18 @@ std::map<std::string, Form> make_forms() {
       {"BatchNormInference", batch_norm},
       {"BiasAdd", bias_add},
       {"Cast", cast},
-      {"Concat", same_with_attributes("Concat")},
       {"Const", constant},
       {"Conv2D", conv2d},
       {"Conv2DTranspose", conv2d_transpose},
-      {"Elu", same_with_attributes("Elu")},
       {"ExpandDims", expand_dims},
       {"Fill", filled},
-      {"Gather", same_with_attributes("Gather")},
       {"Gelu", gelu},
       {"GeluTanh", gelu_tanh},
       {"Identity", pass},
       {"LayerNorm", layer_norm},
-      {"LeakyRelu", same_with_attributes("LeakyRelu")},
-      {"LogSoftmax", same_with_attributes("LogSoftmax")},
       {"MatMul", matmul},
       {"MaxPool", pool},
       {"Pad", pad},
-      {"ReduceMax", reduction},
-      {"ReduceMean", reduction},
-      {"ReduceMin", reduction},
-      {"ReduceProd", reduction},
-      {"ReduceSum", reduction},
       {"Relu6", relu6},
       {"Reshape", reshape},
       {"ReshapeLike", reshape_like},
@@ -238,10 +228,7 @@ std::map<std::string, Form> make_forms() {
       {"Rsqrt", rsqrt},
       {"Select", select},
       {"SelfAttention", self_attention},
-      {"Selu", same_as("Selu")},
       {"Slice", slice},
-      {"Softmax", same_with_attributes("Softmax")},
-      {"Softplus", same_as("Softplus")},
       {"Split", split},
       {"Square", square},
       {"Squeeze", squeeze},
@@ -249,8 +236,12 @@ std::map<std::string, Form> make_forms() {
       {"StridedSlice", strided_slice},
       {"Swish", swish},
       {"Tile", tile},
-      {"Transpose", same_with_attributes("Transpose")},
   };
+  for (const char* op : {"ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"})
+    made[op] = reduction;
+  for (const char* op : {"Selu", "Softplus"}) made[op] = same_as(op);
+  for (const char* op : {"Concat", "Elu", "Gather", "LeakyRelu", "LogSoftmax", "Softmax", "Transpose"})
+    made[op] = same_with_attributes(op);
   const auto add_row = [&](auto row) {
     using Op = typename decltype(row)::type;
     if constexpr (Op::kOnnx != nullptr) made.emplace(Op::kName, same_as(Op::kOnnx));

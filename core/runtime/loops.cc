@@ -251,6 +251,55 @@ const RegisterKernel while_gradient("WhileGradient", "CPU", {}, [](KernelInit& i
   return std::make_unique<WhileGradientKernel>(init);
 });
 
+// A loop whose plans are being compiled.
+struct LoopInStep {
+  const StepGraph& step;
+  const StepNode& node;
+  const StepSignature& signature;  // of the step
+  const CompileIteration& compile_iteration;
+
+  // fed: the first variable of the loop first.
+  std::unique_ptr<Plan> compile(const Outputs& fetched, const Outputs& fed,
+                                const std::vector<Shape>& fed_shapes) const {
+    StepSignature iteration{.fetched = fetched,
+                            .targets = {},
+                            .fed = {},
+                            .first_node = fed[0].node->id(),
+                            .loop_depth = signature.loop_depth + 1};
+    for (const Output& output : fetched) iteration.targets.push_back(output.node);
+    for (std::size_t i = 0; i < fed.size(); ++i) iteration.fed.push_back({fed[i], fed_shapes[i]});
+    auto plan = compile_iteration(iteration);
+    if (!plan->votes().empty())
+      throw UnimplementedError(
+          "loop \"{}\" reduces over the ranks in its body, which a step does once; reduce what the loop "
+          "returns, or call run() in a loop of your own",
+          node.name);
+    return plan;
+  }
+};
+
+// shapes: of the loop's inputs.
+void compile_backward(const LoopInStep& loop, std::vector<Shape> shapes, LoopPlans& plans) {
+  const StepNode& node = loop.node;
+  const Graph& graph = node.origin->graph();
+  plans.fed_backward = plans.fed;
+  Outputs flowing = named(graph, node, "backward"), ends = named(graph, node, "next_backward"), floating;
+  append(flowing, named(graph, node, "totals"));
+  append(ends, named(graph, node, "next_totals"));
+  for (std::size_t i = 0; i < plans.fed.size(); ++i) {
+    if (!is_floating(plans.fed[i].dtype())) continue;
+    floating.push_back(plans.fed[i]);
+    if (i >= plans.variables) shapes.push_back(shapes[i]);
+  }
+  check_made_before(ends, *node.origin);
+  check_types(*node.origin, flowing, floating);
+  check_types(*node.origin, ends, floating);
+  for (std::size_t i = plans.fed.size(); i < node.inputs.size(); ++i)
+    check_type(*node.origin, floating[i - plans.fed.size()], loop.step.dtype(node.inputs[i]));
+  append(plans.fed_backward, flowing);
+  plans.backward = loop.compile(ends, plans.fed_backward, shapes);
+}
+
 }  // namespace
 
 std::shared_ptr<void> compile_loop(const StepGraph& step, const StepNode& node,
@@ -275,42 +324,10 @@ std::shared_ptr<void> compile_loop(const StepGraph& step, const StepNode& node,
 
   std::vector<Shape> shapes;  // as this step has them
   for (const StepValue in : node.inputs) shapes.push_back(step.shape(in));
-  const auto compile = [&](const Outputs& fetched, const Outputs& fed, const std::vector<Shape>& fed_shapes) {
-    StepSignature iteration{.fetched = fetched,
-                            .targets = {},
-                            .fed = {},
-                            .first_node = first_node,
-                            .loop_depth = signature.loop_depth + 1};
-    for (const Output& output : fetched) iteration.targets.push_back(output.node);
-    for (std::size_t i = 0; i < fed.size(); ++i) iteration.fed.push_back({fed[i], fed_shapes[i]});
-    auto plan = compile_iteration(iteration);
-    if (!plan->votes().empty())
-      throw UnimplementedError(
-          "loop \"{}\" reduces over the ranks in its body, which a step does once; reduce what the loop "
-          "returns, or call run() in a loop of your own",
-          node.name);
-    return plan;
-  };
-  plans->condition = compile({condition}, plans->fed, shapes);
-  plans->body = compile(results, plans->fed, shapes);
-  if (!is_gradient) return plans;
-
-  plans->fed_backward = plans->fed;
-  Outputs flowing = named(graph, node, "backward"), ends = named(graph, node, "next_backward"), floating;
-  append(flowing, named(graph, node, "totals"));
-  append(ends, named(graph, node, "next_totals"));
-  for (std::size_t i = 0; i < plans->fed.size(); ++i) {
-    if (!is_floating(plans->fed[i].dtype())) continue;
-    floating.push_back(plans->fed[i]);
-    if (i >= plans->variables) shapes.push_back(shapes[i]);
-  }
-  check_made_before(ends, *node.origin);
-  check_types(*node.origin, flowing, floating);
-  check_types(*node.origin, ends, floating);
-  for (std::size_t i = plans->fed.size(); i < node.inputs.size(); ++i)
-    check_type(*node.origin, floating[i - plans->fed.size()], step.dtype(node.inputs[i]));
-  append(plans->fed_backward, flowing);
-  plans->backward = compile(ends, plans->fed_backward, shapes);
+  const LoopInStep loop{step, node, signature, compile_iteration};
+  plans->condition = loop.compile({condition}, plans->fed, shapes);
+  plans->body = loop.compile(results, plans->fed, shapes);
+  if (is_gradient) compile_backward(loop, std::move(shapes), *plans);
   return plans;
 }
 

@@ -50,6 +50,16 @@ bool is_dynamic_view(const StepGraph& graph, int n) {
          maker.schema->is_owner_of_outputs();
 }
 
+std::vector<std::shared_ptr<Buffer>> allocated(const std::vector<Arena>& arenas, const DeviceSet& devices) {
+  std::vector<std::shared_ptr<Buffer>> buffers;
+  for (const Arena& arena : arenas) {
+    Allocator& memory = arena.pinned_for.empty() ? devices.find(arena.device).allocator()
+                                                 : devices.find(arena.pinned_for).host_allocator();
+    buffers.push_back(std::make_shared<Buffer>(memory, arena.bytes));
+  }
+  return buffers;
+}
+
 }  // namespace
 
 Plan::Plan(StepGraph graph, PlanEnvironment& environment, StepVotes votes, const std::string& host)
@@ -266,12 +276,7 @@ std::unique_ptr<Frame> Plan::make_frame(Kernels made) {
   frame->stream_errors = std::move(made.errors);
   const MemoryOwner owner(fmt::format("a step of {} nodes up to \"{}\"", nodes_.size(),
                                       nodes_.empty() ? "" : graph_.nodes[order_.back()].name));
-  for (const Arena& arena : memory_.arenas) {
-    const DeviceSet& devices = environment_.devices();
-    Allocator& memory = arena.pinned_for.empty() ? devices.find(arena.device).allocator()
-                                                 : devices.find(arena.pinned_for).host_allocator();
-    frame->arenas.push_back(std::make_shared<Buffer>(memory, arena.bytes));
-  }
+  frame->arenas = allocated(memory_.arenas, environment_.devices());
   frame->values.resize(num_values_);
   std::size_t num_inputs = 0;
   for (const PlanNode& node : nodes_) num_inputs += node.inputs.size();

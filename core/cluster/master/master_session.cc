@@ -229,26 +229,8 @@ std::shared_ptr<StepPlan> MasterSession::make_plan(const StepRequest& request, c
 
 StepResult MasterSession::run_plan(const StepPlan& plan, const RunStepRequest& request,
                                    const StepRequest& resolved, const Deadline& deadline) {
-  std::map<std::string, std::vector<std::int64_t>> over;
-  std::shared_ptr<MasterStep> step;
-  {
-    MutexLock lock(mutex_);
-    if (closed_) throw FailedPreconditionError("Session is closed.");
-    const std::int64_t number = ++last_step_;
-    step = std::make_shared<MasterStep>(
-        MasterStepOptions{.session = options_.handle,
-                          .number = number,
-                          .parts = plan.parts(),
-                          .own_task = environment_.task,
-                          .run_here = environment_.run_here,
-                          .deadline = deadline.with({}),
-                          .stall_warning = environment_.stall_warning,
-                          .on_lost = [this, number](const std::string& task) { mark_lost(task, number); }});
-    for (const RegisteredPart& part : plan.parts()) {
-      over[part.task].swap(over_[part.task]);
-    }
-    steps_.insert(step);
-  }
+  StepsOver over;
+  const std::shared_ptr<MasterStep> step = begin_step(plan, deadline, over);
   const auto ask = [&](std::size_t i) {
     const std::string& task = plan.parts()[i].task;
     RunPartRequest part;
@@ -266,29 +248,52 @@ StepResult MasterSession::run_plan(const StepPlan& plan, const RunStepRequest& r
   } catch (...) {
     failure = std::current_exception();
   }
-  {
-    MutexLock lock(mutex_);
-    steps_.erase(step);
-    // Only now: what is named here is dropped, and steps run beside one another.
-    for (const RegisteredPart& part : plan.parts())
-      if (auto& told = over_[part.task]; told.size() < kMostStepsOver) told.push_back(step->number());
-  }
+  end_step(plan, step);
   if (failure) std::rethrow_exception(failure);
+  return joined(plan, std::move(results), resolved.fetches.size());
+}
 
+std::shared_ptr<MasterStep> MasterSession::begin_step(const StepPlan& plan, const Deadline& deadline,
+                                                      StepsOver& over) {
+  MutexLock lock(mutex_);
+  if (closed_) throw FailedPreconditionError("Session is closed.");
+  const std::int64_t number = ++last_step_;
+  auto step = std::make_shared<MasterStep>(
+      MasterStepOptions{.session = options_.handle,
+                        .number = number,
+                        .parts = plan.parts(),
+                        .own_task = environment_.task,
+                        .run_here = environment_.run_here,
+                        .deadline = deadline.with({}),
+                        .stall_warning = environment_.stall_warning,
+                        .on_lost = [this, number](const std::string& task) { mark_lost(task, number); }});
+  for (const RegisteredPart& part : plan.parts()) over[part.task].swap(over_[part.task]);
+  steps_.insert(step);
+  return step;
+}
+
+void MasterSession::end_step(const StepPlan& plan, const std::shared_ptr<MasterStep>& step) {
+  MutexLock lock(mutex_);
+  steps_.erase(step);
+  // Only now: what is named here is dropped, and steps run beside one another.
+  for (const RegisteredPart& part : plan.parts())
+    if (auto& told = over_[part.task]; told.size() < kMostStepsOver) told.push_back(step->number());
+}
+
+StepResult MasterSession::joined(const StepPlan& plan, std::vector<PartResult> results,
+                                 std::size_t fetches) const {
   StepResult result;
   const std::vector<std::string> tasks = environment_.peers->tasks();
-  std::vector<Tensor> values;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const std::string& task = plan.parts()[i].task;
     const bool own = task == environment_.task;
-    if (own) values = std::move(results[i].fetches);
+    if (own) result.fetches = std::move(results[i].fetches);
     const auto place = std::find(tasks.begin(), tasks.end(), task) - tasks.begin();
     merge_metadata(result.metadata, std::move(results[i].metadata), own ? 0 : static_cast<int>(place) + 1);
   }
-  if (values.size() != resolved.fetches.size())
-    throw InternalError("a step of session {} gave {} values for {} fetches", options_.handle, values.size(),
-                        resolved.fetches.size());
-  result.fetches = std::move(values);
+  if (result.fetches.size() != fetches)
+    throw InternalError("a step of session {} gave {} values for {} fetches", options_.handle,
+                        result.fetches.size(), fetches);
   return result;
 }
 

@@ -101,6 +101,14 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
                                       std::vector<std::string>& lines);
   StepResult run_plan(const StepPlan& plan, const RunStepRequest& request, const StepRequest& resolved,
                       const Deadline& deadline) KOLO_EXCLUDES(mutex_);
+  /// Steps of which a task may drop what it still keeps.
+  using StepsOver = std::map<std::string, std::vector<std::int64_t>>;
+  /// over: is filled with those that the step's tasks have not been told of.
+  std::shared_ptr<MasterStep> begin_step(const StepPlan& plan, const Deadline& deadline, StepsOver& over)
+      KOLO_EXCLUDES(mutex_);
+  void end_step(const StepPlan& plan, const std::shared_ptr<MasterStep>& step) KOLO_EXCLUDES(mutex_);
+  /// fetches: how many values the step must give.
+  StepResult joined(const StepPlan& plan, std::vector<PartResult> results, std::size_t fetches) const;
   /// Throws unless the task is what it was when the session was made.
   void check_task(const std::string& task, const Deadline& deadline) KOLO_EXCLUDES(mutex_);
   void check_whole() KOLO_EXCLUDES(mutex_);
@@ -140,7 +148,7 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   Clock::time_point last_sign_ KOLO_GUARDED_BY(mutex_) = Clock::now();
   std::int64_t last_step_ KOLO_GUARDED_BY(mutex_) = 0;
   std::set<std::shared_ptr<MasterStep>> steps_ KOLO_GUARDED_BY(mutex_);
-  std::map<std::string, std::vector<std::int64_t>> over_ KOLO_GUARDED_BY(mutex_);  // steps, by task
+  StepsOver over_ KOLO_GUARDED_BY(mutex_);    // by task
   std::string lost_ KOLO_GUARDED_BY(mutex_);  // why later runs cannot be; "" while the session is whole
   std::map<std::string, std::uint64_t> random_starts_ KOLO_GUARDED_BY(mutex_);  // as they were set
   std::set<std::string> random_tasks_ KOLO_GUARDED_BY(mutex_);  // that have random ops, and know the starts
