@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include <kolo/collectives/job/init.h>
 #include <kolo/core/tensor/tensor.h>
+#include <tests/support/tensor_bytes.h>
 
 namespace kolo {
 
@@ -47,9 +47,5 @@ struct Layer {
 };
 
 inline constexpr double kRate = 0.5;
-
-inline std::string bytes_of(const Tensor& tensor) {
-  return {reinterpret_cast<const char*>(tensor.raw()), tensor.bytes()};
-}
 
 }  // namespace kolo

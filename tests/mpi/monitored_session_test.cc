@@ -22,6 +22,7 @@
 #include <kolo/optimizer/rules.h>
 
 #include "tests/core/training/temporary_directory.h"
+#include "tests/mpi/callback_hook.h"
 
 namespace kolo {
 namespace {
@@ -45,21 +46,6 @@ struct LinearModel {
   Output x = placeholder(s, DType::f32, {2});
   Variable w{s.named("w"), random_uniform(s, DType::f32, {2})};
   Operation train;
-};
-
-struct CallbackHook : SessionRunHook {
-  SessionRunArgs before_run(RunContext& context) override {
-    if (before) before(context, run);
-    return {};
-  }
-  void after_run(RunContext& context, const RunValues&) override {
-    if (after) after(context, run);
-    ++run;
-  }
-  void end(Session&) override { ended = true; }
-  std::function<void(RunContext&, int)> before, after;  // with the number of the run, from 0
-  int run = 0;
-  bool ended = false;
 };
 
 // Distinct texts of all ranks: one if they say the same.

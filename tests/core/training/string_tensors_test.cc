@@ -13,6 +13,7 @@
 #include "tests/core/training/counting_graph.h"
 #include "tests/core/training/temporary_directory.h"
 #include "tests/core/training/thread_group.h"
+#include "tests/support/tensor_bytes.h"
 
 namespace kolo {
 namespace {
@@ -27,10 +28,6 @@ using testing::ThrowsMessage;
 
 Tensor strings(const Shape& shape, const std::vector<std::string>& elements) {
   return Tensor::of<std::string>(shape, std::span<const std::string>(elements));
-}
-
-std::string bytes_of(const Tensor& tensor) {
-  return {reinterpret_cast<const char*>(tensor.raw()), tensor.bytes()};
 }
 
 Tensor bytes(const std::string& text) {

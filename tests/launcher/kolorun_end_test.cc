@@ -1,0 +1,137 @@
+// How a job of kolorun ends: by signals, dead ranks and errors, and what it says of that.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <string>
+
+#include "tests/launcher/kolorun_program.h"
+
+namespace kolo::launcher {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Kolorun, NamesTheRankThatDiedAndItsLastStep) {
+  RunningProgram program(command({"-n", "2"}, {kRank, "41"}));
+  ASSERT_TRUE(program.wait_for("ready", 2));
+  const auto start = std::chrono::steady_clock::now();
+  kill(program.numbers_after("[1] ready ").at(0), SIGKILL);
+  EXPECT_EQ(program.finish(), 137);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_THAT(program.err(),
+              testing::ContainsRegex("rank 1 on [^ ]+ is gone \\(last step 41\\)\n"));  // told by rank 0
+  EXPECT_THAT(program.err(), Not(HasSubstr("\x01")));
+}
+
+TEST(Kolorun, SaysThatTheLastStepIsUnknownWhereNoRankToldOne) {
+  RunningProgram program(command({"-q", "-n", "2"}, {kRank}));
+  ASSERT_TRUE(program.wait_for("ready", 2));
+  kill(program.numbers_after("[0] ready ").at(0), SIGKILL);
+  EXPECT_EQ(program.finish(), 137);
+  EXPECT_THAT(lines_of(program.err()),
+              ElementsAre(testing::MatchesRegex("rank 0 on [^ ]+ is gone \\(last step unknown\\)")));
+}
+
+TEST(Kolorun, AsksTheRanksToStopAndEndsWithTheirCode) {
+  for (const int number : {SIGTERM, SIGINT, SIGUSR1}) {
+    RunningProgram program(command({"-q", "-n", "2"}, {kRank, "7"}));
+    ASSERT_TRUE(program.wait_for("ready", 2));
+    program.signal(number);
+    EXPECT_EQ(program.finish(), 0) << program.err();
+    EXPECT_THAT(program.out(), AllOf(HasSubstr("[0] saved\n"), HasSubstr("[1] saved\n")));
+    EXPECT_EQ(program.err(), "");
+  }
+}
+
+TEST(Kolorun, HandsOnSigusr2) {
+  RunningProgram program(
+      command({"-q", "-n", "2"},
+              {"sh", "-c", "trap 'echo usr2; exit 0' USR2; echo ready; while :; do sleep 0.1; done"}));
+  ASSERT_TRUE(program.wait_for("ready", 2));
+  program.signal(SIGUSR2);
+  EXPECT_EQ(program.finish(), 0);
+  EXPECT_THAT(program.out(), AllOf(HasSubstr("[0] usr2"), HasSubstr("[1] usr2")));
+}
+
+TEST(Kolorun, EndsRanksThatDoNotStopWithinTheGrace) {
+  RunningProgram program(command({"-n", "2", "--stop-grace", "0.5"}, kStubborn));
+  ASSERT_TRUE(program.wait_for("ready", 2));
+  program.signal(SIGTERM);
+  EXPECT_GT(program.finish(), 0);
+  for (const int rank : program.numbers_after("ready ")) EXPECT_FALSE(is_alive(rank));
+}
+
+TEST(Kolorun, EndsAtOnceOnASecondSignal) {
+  RunningProgram program(command({"-n", "2", "--stop-grace", "1000"}, kStubborn));
+  ASSERT_TRUE(program.wait_for("ready", 2));
+  program.signal(SIGTERM);
+  program.signal(SIGINT);  // another number: two equal ones may be one by the time they are read
+  EXPECT_EQ(program.finish(), 137);
+  EXPECT_THAT(program.err(), Not(HasSubstr("--stop-grace")));
+  for (const int rank : program.numbers_after("ready ")) EXPECT_FALSE(is_alive(rank));
+}
+
+TEST(Kolorun, EndsTheRanksWhenMpirunIsKilled) {
+  RunningProgram program(command({"-n", "2"}, kStubborn));
+  ASSERT_TRUE(program.wait_for("ready", 2));
+  kill(mpirun_of(program), SIGKILL);
+  EXPECT_EQ(program.finish(), 137);
+  EXPECT_EQ(program.err(), "kolorun: signal 9 (Killed) has ended mpirun, and the ranks with it\n");
+  for (const int rank : program.numbers_after("ready ")) EXPECT_FALSE(is_alive(rank));
+}
+
+TEST(QuietKolorun, LeavesOutMpirunsBanner) {
+  EXPECT_THAT(run({"-n", "2", "--", "sh", "-c", "exit 3"}).err, HasSubstr("non-zero exit code"));
+  EXPECT_THAT(
+      lines_of(
+          run({"-q", "-n", "2", "--", "sh", "-c", "[ $OMPI_COMM_WORLD_RANK = 0 ] || exit 3; sleep 1"}).err),
+      ElementsAre(testing::MatchesRegex("(rank 1 on [^ ]+|kolorun: a rank) ended with exit code 3")));
+}
+
+// Open MPI may lose the note on it, on a busy machine above all.
+TEST(QuietKolorun, SaysInOneLineWhichRankLeftWithoutFinalizing) {
+  const Ended ended = run({"-q", "-n", "2", "--", FAILING_RANK, "early"});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(lines_of(ended.err),
+              ElementsAre(testing::MatchesRegex("(rank 1 on [^ ]+ ended without MPI_Finalize, which .*|"
+                                                "kolorun: a rank ended with exit code 1)")));
+}
+
+TEST(QuietKolorun, SaysInOneLineWhichErrorOfMpiEndedARank) {
+  const Ended ended = run({"-q", "-n", "2", "--", FAILING_RANK, "error"});
+  EXPECT_GT(ended.code, 0);
+  EXPECT_THAT(lines_of(ended.err),
+              ElementsAre(testing::MatchesRegex(
+                  "(rank 1 on [^ ]+ was ended by an error in MPI_Send: MPI_ERR_RANK: invalid rank|"
+                  "kolorun: a rank ended with exit code 6)")));
+}
+
+TEST(QuietKolorun, SaysThatASecondSignalHasEndedTheRanks) {
+  RunningProgram program(command({"-q", "-n", "2", "--stop-grace", "1000"}, kStubborn));
+  ASSERT_TRUE(program.wait_for("ready", 2));
+  program.signal(SIGINT);
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.finish(), 137);
+  EXPECT_THAT(lines_of(program.err()),
+              ElementsAre(testing::MatchesRegex("kolorun: a second signal, SIG(TERM|INT), has ended the "
+                                                "ranks at once; what was not saved is lost")));
+}
+
+TEST(QuietKolorun, SaysThatTheGraceWasNotEnoughAndThatAlone) {
+  RunningProgram program(command({"-q", "-n", "2", "--stop-grace", "0.5"}, kStubborn));
+  ASSERT_TRUE(program.wait_for("ready", 2));
+  program.signal(SIGTERM);
+  EXPECT_GT(program.finish(), 0);
+  EXPECT_THAT(
+      lines_of(program.err()),
+      ElementsAre("kolorun: the ranks did not stop within 0.5 s (--stop-grace) and were ended; what was "
+                  "not saved is lost"));
+}
+
+}  // namespace
+}  // namespace kolo::launcher
