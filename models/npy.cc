@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <kolo/core/base/error.h>
@@ -190,11 +191,8 @@ std::string row_major(const std::string& columns, const std::vector<std::int64_t
   return rows;
 }
 
-}  // namespace
-
-Tensor read_npy(const std::filesystem::path& path) {
-  const std::string name = path.string();
-  InputFile file(name);
+// Of the file's start: the header, and where the elements begin.
+std::pair<Header, std::uint64_t> read_header(InputFile& file, const std::string& name) {
   char start[12] = {};
   if (file.bytes() < 10) throw DataLossError("{}: {} bytes; it is no file of numpy.save", name, file.bytes());
   file.read(0, start, 10);
@@ -212,7 +210,15 @@ Tensor read_npy(const std::filesystem::path& path) {
                         name, length, file.bytes(), kMostHeader);
   std::string text(length, '\0');
   file.read(begin, text.data(), length);
-  const Header header = Parser(text, name).parse();
+  return {Parser(text, name).parse(), begin + length};
+}
+
+}  // namespace
+
+Tensor read_npy(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  InputFile file(name);
+  const auto [header, begin] = read_header(file, name);
   const ElementType type = element_type(header.descr, name);
 
   std::int64_t bytes = static_cast<std::int64_t>(type.bytes);
@@ -223,7 +229,7 @@ Tensor read_npy(const std::filesystem::path& path) {
     else overflows |= __builtin_mul_overflow(bytes, dim, &bytes);
   }
   if (empty && !overflows) bytes = 0;
-  const std::uint64_t held = file.bytes() - begin - length;
+  const std::uint64_t held = file.bytes() - begin;
   if (overflows || static_cast<std::uint64_t>(bytes) != held)
     throw DataLossError("{}: announces {} {}, {} bytes; the file holds {}", name, header.descr,
                         Shape(*header.shape), overflows ? "too many" : std::to_string(bytes), held);
@@ -231,11 +237,11 @@ Tensor read_npy(const std::filesystem::path& path) {
   if (held == 0) return array;
   const bool by_columns = *header.fortran_order && header.shape->size() > 1;
   if (!by_columns && type.widen == nullptr) {
-    file.read(begin + length, array.raw(), held);
+    file.read(begin, array.raw(), held);
     if (type.swapped) swap_bytes(reinterpret_cast<char*>(array.raw()), array.elements(), type.bytes);
   } else {
     std::string elements(held, '\0');
-    file.read(begin + length, elements.data(), held);
+    file.read(begin, elements.data(), held);
     if (by_columns) elements = row_major(elements, *header.shape, type.bytes);
     if (type.swapped) swap_bytes(elements.data(), array.elements(), type.bytes);
     if (type.widen != nullptr) type.widen(elements.data(), array.elements(), array);

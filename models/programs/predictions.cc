@@ -189,6 +189,63 @@ std::vector<std::string> named_paths(const std::vector<std::string>& given) {
   return paths;
 }
 
+// Samples in batches, and what is told of each.
+class PredictedLines {
+ public:
+  PredictedLines(const TrainOptions& options, const SampleKind& kind, const UnlabelledSamples& input,
+                 const SampleText& text, RestoredModel& model)
+      : kind_(kind),
+        input_(input),
+        text_(text),
+        model_(model),
+        leaves_out_(options.skip_damaged),
+        answers_(detail::answers_of(model.scope(), model.logits(), kind.label_kind)),
+        threads_(input.samples->kind().decoded ? batch_options(options).threads : 1) {}
+
+  // Of the samples from `begin` on and before `end`.
+  std::string of(std::int64_t begin, std::int64_t end) {
+    std::string text;
+    if (begin >= end) return text;
+    const Batch batch{.samples = Tensor(DType::f32, batch_shape(kind_, end - begin)),
+                      .labels = Tensor(DType::i32, {end - begin})};
+    with_skip_hint(input_.samples->kind(),
+                   [&] { threads_.run(end - begin, [&](std::int64_t i) { read(begin + i, batch, i); }); });
+    const Tensor found = model_.session().run(answers_, {{model_.samples(), batch.samples}});
+    const auto classes = static_cast<std::size_t>(kind_.classes);
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (damaged_.contains(i)) continue;
+      const std::string& name = input_.names[static_cast<std::size_t>(i)];
+      const auto row = found.span<float>().subspan(static_cast<std::size_t>(i - begin) * classes, classes);
+      text += text_.line(name, row);
+    }
+    return text;
+  }
+  const DamagedSamples& damaged() const { return damaged_; }
+
+ private:
+  // On any of the threads.
+  void read(std::int64_t index, const Batch& batch, std::int64_t place) {
+    try {
+      input_.samples->read(index, nullptr, batch, place);
+    } catch (const Error& error) {
+      if (!leaves_out_) throw;
+      std::fill_n(batch.samples.data<float>() + place * kind_.shape.elements(), kind_.shape.elements(), 0.0F);
+      MutexLock lock(mutex_);
+      damaged_.emplace(index, error.what());
+    }
+  }
+
+  const SampleKind& kind_;
+  const UnlabelledSamples& input_;
+  const SampleText& text_;
+  RestoredModel& model_;
+  const bool leaves_out_;
+  const Output answers_;
+  Mutex mutex_;
+  DamagedSamples damaged_;  // mutex_, while samples are read
+  ReadThreads threads_;
+};
+
 }  // namespace
 
 void predict(const TrainOptions& options) {
@@ -207,47 +264,16 @@ void predict(const TrainOptions& options) {
   for (const std::string& note : input.notes)
     if (lines) log_warning("{}", note);
   RestoredModel model(options, kind, gpu);
-  const Output answers = detail::answers_of(model.scope(), model.logits(), kind.label_kind);
+  PredictedLines predicted(options, kind, input, sample_text, model);
   const BatchOptions batching = batch_options(options);
-  ReadThreads threads(input.samples->kind().decoded ? batching.threads : 1);
-
-  Mutex mutex;
-  DamagedSamples damaged;
-  const auto read = [&](std::int64_t index, const Batch& batch, std::int64_t place) {
-    try {
-      input.samples->read(index, nullptr, batch, place);
-    } catch (const Error& error) {
-      if (!options.skip_damaged) throw;
-      std::fill_n(batch.samples.data<float>() + place * kind.shape.elements(), kind.shape.elements(), 0.0F);
-      MutexLock lock(mutex);
-      damaged.emplace(index, error.what());
-    }
-  };
-  const auto predicted = [&](std::int64_t begin, std::int64_t end) {
-    std::string text;
-    if (begin >= end) return text;
-    const Batch batch{.samples = Tensor(DType::f32, batch_shape(kind, end - begin)),
-                      .labels = Tensor(DType::i32, {end - begin})};
-    with_skip_hint(input.samples->kind(),
-                   [&] { threads.run(end - begin, [&](std::int64_t i) { read(begin + i, batch, i); }); });
-    const Tensor found = model.session().run(answers, {{model.samples(), batch.samples}});
-    const auto classes = static_cast<std::size_t>(kind.classes);
-    for (std::int64_t i = begin; i < end; ++i) {
-      if (damaged.contains(i)) continue;
-      const std::string& name = input.names[static_cast<std::size_t>(i)];
-      const auto row = found.span<float>().subspan(static_cast<std::size_t>(i - begin) * classes, classes);
-      text += sample_text.line(name, row);
-    }
-    return text;
-  };
   const std::int64_t count = input.samples->size(), each = batching.batch_size;
   for (std::int64_t first = 0; first < count; first += each * batching.ranks) {
     const std::int64_t begin = std::min(first + each * batching.rank, count);
-    const std::string own = on_all_ranks([&] { return predicted(begin, std::min(begin + each, count)); });
+    const std::string own = on_all_ranks([&] { return predicted.of(begin, std::min(begin + each, count)); });
     for (const std::string& theirs : world_group().allgather(own))
       if (lines) lines->write(theirs);
   }
-  const auto left_out = tell_damaged(damaged, fmt::format("{} samples", count));
+  const auto left_out = tell_damaged(predicted.damaged(), fmt::format("{} samples", count));
   if (std::ssize(left_out) == count)
     throw SharedError(
         fmt::format("--predict: all {} samples are damaged; one at least must be whole", count));

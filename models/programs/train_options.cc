@@ -3,17 +3,14 @@
 #include <fmt/format.h>
 #include <boost/program_options.hpp>
 
-#include <filesystem>
 #include <limits>
 #include <sstream>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <kolo/core/base/batch_job.h>
 #include <kolo/core/base/csv_line.h>
 #include <kolo/core/base/error.h>
-#include <kolo/core/base/process.h>
 #include <kolo/core/base/text.h>
 #include <kolo/models/models.h>
 #include <kolo/models/programs/batch_folder.h>
@@ -21,6 +18,7 @@
 #include <kolo/models/programs/command_words.h>
 #include <kolo/models/programs/kept_switches.h>
 #include <kolo/models/programs/losses.h>
+#include <kolo/models/programs/train_options_internal.h>
 #include <kolo/models/programs/train_switches.h>
 #include <kolo/models/samples.h>
 #include <kolo/models/zoo.h>
@@ -31,9 +29,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-std::optional<std::string> given(const po::variables_map& values, const char* name) {
-  return values.count(name) > 0 ? std::optional(values[name].as<std::string>()) : std::nullopt;
-}
+constexpr std::int64_t kMostCount = std::numeric_limits<std::int64_t>::max() / 4096;
 
 std::int64_t count(const std::string& option, const std::string& text, std::int64_t least,
                    std::int64_t most) {
@@ -145,13 +141,6 @@ CompressionChoice compression_from(const std::string& text) {
                   text));
 }
 
-void check_name(const char* what, const std::string& name, const std::vector<std::string>& known) {
-  for (const auto& candidate : known)
-    if (candidate == name) return;
-  throw UsageError(fmt::format("there is no {} \"{}\"{} (known: {})", what, name, did_you_mean(name, known),
-                               joined(known)));
-}
-
 EarlyStoppingChoice early_stopping_from(const std::string& text) {
   const std::size_t colon = text.find(':');
   const auto patience = parse_int64(colon == std::string::npos ? "" : text.substr(colon + 1));
@@ -163,217 +152,107 @@ EarlyStoppingChoice early_stopping_from(const std::string& text) {
   return choice;
 }
 
-TrainOptions read_values(const po::variables_map& values) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 4096;
-  TrainOptions options;
-  if (const auto text = given(values, "model")) options.model = *text;
-  if (const auto text = given(values, "layers")) options.size.layers = count("layers", *text, 1, 1024);
-  if (const auto text = given(values, "width")) options.size.width = count("width", *text, 1, 1 << 20);
-  if (const auto text = given(values, "heads")) options.size.heads = count("heads", *text, 1, 1 << 20);
-  if (const auto text = given(values, "context")) options.context = count("context", *text, 1, 1 << 20);
+template <typename Number>
+void read_count(const po::variables_map& values, const char* option, std::int64_t least, std::int64_t most,
+                Number& number) {
+  if (const auto text = given(values, option))
+    number = static_cast<Number>(count(option, *text, least, most));
+}
+
+void read_text(const po::variables_map& values, const char* option, std::string& text) {
+  text = given(values, option).value_or(text);
+}
+
+void read_data(const po::variables_map& values, TrainOptions& options) {
+  read_text(values, "model", options.model);
+  read_count(values, "layers", 1, 1024, options.size.layers);
+  read_count(values, "width", 1, 1 << 20, options.size.width);
+  read_count(values, "heads", 1, 1 << 20, options.size.heads);
+  read_count(values, "context", 1, 1 << 20, options.context);
   options.data = given(values, "data");
-  options.target = given(values, "target").value_or("");
+  read_text(values, "target", options.target);
   if (const auto text = given(values, "ignore")) options.ignore = names_in(*text);
   if (const auto text = given(values, "missing")) options.missing = missing_from(*text);
   if (const auto text = given(values, "loss")) options.loss = loss_from(*text);
   options.skip_damaged = values["skip-damaged"].as<bool>();
   if (const auto text = given(values, "augment")) options.augment = augment_from(*text);
   options.normalize = values["normalize"].as<bool>();
-  if (const auto text = given(values, "optimizer")) options.optimizer = *text;
+}
+
+void read_updates(const po::variables_map& values, TrainOptions& options) {
+  read_text(values, "optimizer", options.optimizer);
   options.learning_rate = positive(values, "learning-rate");
   if (const auto momentum = fraction(values, "momentum")) options.momentum = *momentum;
   options.weight_decay = fraction(values, "weight-decay");
   options.schedule = schedule_from(given(values, "schedule").value_or("constant"));
-  if (const auto text = given(values, "warmup")) options.warmup = count("warmup", *text, 0, kMost);
+  read_count(values, "warmup", 0, kMostCount, options.warmup);
   options.clip_norm = positive(values, "clip-norm");
   options.average_decay = fraction(values, "average-decay");
-  if (const auto text = given(values, "backward-passes"))
-    options.backward_passes = static_cast<int>(count("backward-passes", *text, 1, 1 << 20));
+  read_count(values, "backward-passes", 1, 1 << 20, options.backward_passes);
   options.compression = compression_from(given(values, "compression").value_or("none"));
   options.precision = precision_from(given(values, "precision").value_or("automatic"));
   options.sharded = values["sharded"].as<bool>();
-  if (const auto text = given(values, "batch-size"))
-    options.batch_size = count("batch-size", *text, 1, 1 << 24);
-  if (const auto text = given(values, "global-batch"))
-    options.global_batch = count("global-batch", *text, 1, std::int64_t{1} << 40);
+}
+
+void read_steps(const po::variables_map& values, TrainOptions& options) {
+  read_count(values, "batch-size", 1, 1 << 24, options.batch_size);
+  read_count(values, "global-batch", 1, std::int64_t{1} << 40, options.global_batch);
   options.epoch_end = epoch_end_from(given(values, "epoch-end").value_or("drop"));
   options.scale_rate = rate_rule_from(given(values, "scale-rate").value_or("none"));
-  if (const auto text = given(values, "rescale-steps"))
-    options.rescale_steps = count("rescale-steps", *text, 1, kMost);
-  if (const auto text = given(values, "steps")) options.steps = count("steps", *text, 1, kMost);
-  if (const auto text = given(values, "epochs")) options.epochs = count("epochs", *text, 1, 1 << 30);
-  if (const auto text = given(values, "checkpoint-dir")) options.checkpoint_dir = *text;
-  if (const auto text = given(values, "save-steps"))
-    options.save_steps = count("save-steps", *text, 1, kMost);
-  if (const auto text = given(values, "init-from")) options.init_from = *text;
-  if (const auto text = given(values, "init-names")) options.init_names = *text;
+  read_count(values, "rescale-steps", 1, kMostCount, options.rescale_steps);
+  read_count(values, "steps", 1, kMostCount, options.steps);
+  read_count(values, "epochs", 1, 1 << 30, options.epochs);
+}
+
+void read_checkpoints(const po::variables_map& values, TrainOptions& options) {
+  read_text(values, "checkpoint-dir", options.checkpoint_dir);
+  read_count(values, "save-steps", 1, kMostCount, options.save_steps);
+  read_text(values, "init-from", options.init_from);
+  read_text(values, "init-names", options.init_names);
   options.keep_going = values["keep-going"].as<bool>();
-  if (const auto text = given(values, "check-drift"))
-    options.check_drift = count("check-drift", *text, 0, kMost);
-  if (const auto text = given(values, "keep"))
-    options.keep = static_cast<int>(count("keep", *text, 0, 1 << 30));
-  if (const auto text = given(values, "validate-every"))
-    options.validate_every = count("validate-every", *text, 1, kMost);
+  read_count(values, "check-drift", 0, kMostCount, options.check_drift);
+  read_count(values, "keep", 0, 1 << 30, options.keep);
+}
+
+void read_reports(const po::variables_map& values, TrainOptions& options) {
+  read_count(values, "validate-every", 1, kMostCount, options.validate_every);
   if (const auto text = given(values, "early-stopping")) options.early_stopping = early_stopping_from(*text);
-  options.keep_best = given(values, "keep-best").value_or("");
-  if (const auto text = given(values, "tensorboard")) options.tensorboard = *text;
-  if (const auto text = given(values, "histogram-steps"))
-    options.histogram_steps = count("histogram-steps", *text, 0, kMost);
-  if (const auto text = given(values, "log-steps")) options.log_steps = count("log-steps", *text, 1, kMost);
-  if (const auto text = given(values, "seed")) options.seed = count("seed", *text, 0, kMost);
+  read_text(values, "keep-best", options.keep_best);
+  read_text(values, "tensorboard", options.tensorboard);
+  read_count(values, "histogram-steps", 0, kMostCount, options.histogram_steps);
+  read_count(values, "log-steps", 1, kMostCount, options.log_steps);
+  read_count(values, "seed", 0, kMostCount, options.seed);
   if (const auto text = given(values, "device")) options.device = device_from(*text);
-  if (const auto text = given(values, "threads"))
-    options.threads = static_cast<int>(count("threads", *text, 1, 4096));
-  if (const auto text = given(values, "log-dir")) options.log_dir = *text;
-  if (const auto text = given(values, "trace")) options.trace = *text;
-  if (const auto text = given(values, "profile")) options.profile = count("profile", *text, 1, 1 << 20);
+  read_count(values, "threads", 1, 4096, options.threads);
+  read_text(values, "log-dir", options.log_dir);
+  read_text(values, "trace", options.trace);
+  read_count(values, "profile", 1, 1 << 20, options.profile);
+}
+
+void read_answers(const po::variables_map& values, TrainOptions& options) {
   options.evaluate = values["evaluate"].as<bool>();
   if (values.count("predict") > 0) options.predict = values["predict"].as<std::vector<std::string>>();
-  if (const auto text = given(values, "top")) options.top = count("top", *text, 1, 1 << 20);
-  if (const auto text = given(values, "output")) options.output = *text;
+  read_count(values, "top", 1, 1 << 20, options.top);
+  read_text(values, "output", options.output);
   options.prompt = given(values, "prompt");
-  if (const auto text = given(values, "length")) options.length = count("length", *text, 1, 1 << 24);
+  read_count(values, "length", 1, 1 << 24, options.length);
   if (const auto temperature =
           number(values, "temperature", "from 0 on", [](double value) { return value >= 0; }))
     options.temperature = *temperature;
   options.json = values["json"].as<bool>();
   options.help = values["help"].as<bool>();
   options.version = values["version"].as<bool>();
+}
+
+TrainOptions read_values(const po::variables_map& values) {
+  TrainOptions options;
+  read_data(values, options);
+  read_updates(values, options);
+  read_steps(values, options);
+  read_checkpoints(values, options);
+  read_reports(values, options);
+  read_answers(values, options);
   return options;
-}
-
-bool is_given(const po::variables_map& values, const char* name) {
-  return values.count(name) > 0 && !values[name].defaulted();
-}
-
-// Of the command line alone, before the folder adds to it.
-void check_prediction(const po::variables_map& values, const std::optional<FolderConfig>& found) {
-  for (const auto& [name, of] :
-       {std::pair("top", "predict"), {"output", "predict"}, {"length", "prompt"}, {"temperature", "prompt"}})
-    if (is_given(values, name) && !is_given(values, of))
-      throw UsageError(fmt::format("--{} needs --{}", name, of));
-  const bool continues = is_given(values, "prompt");
-  const std::string mode = continues ? "--prompt" : "--predict";
-  if (!continues && !is_given(values, "predict")) return;
-  if (!continues && values["predict"].as<std::vector<std::string>>().empty())
-    throw UsageError(
-        "--predict names no file; pictures, folders, tables or arrays follow it, or - for names on standard "
-        "input");
-  if (continues && is_given(values, "predict"))
-    throw UsageError("--predict and --prompt were both given; leave one of them out");
-  for (const char* name : {"evaluate", "data", "init-from", "log-dir", "augment"})
-    if (is_given(values, name))
-      throw UsageError(fmt::format("--{} and {} do not go together; leave one of them out", name, mode));
-  for (const char* name : kTrainingSwitches)
-    if (is_given(values, name) && !(continues && std::string_view(name) == "seed"))
-      throw UsageError(
-          fmt::format("--{} is of a training, and {} trains nothing; leave one of them out", name, mode));
-  if (!is_given(values, "checkpoint-dir"))
-    throw UsageError(fmt::format("{} needs --checkpoint-dir, the folder of the trained model", mode));
-  if (!found)
-    throw UsageError(fmt::format(
-        "{}: there is no checkpoint with a config.json in {}, which kolo-train writes; train there first",
-        mode, values["checkpoint-dir"].as<std::string>()));
-  const bool is_text = find_model(found->model).input == DType::i32;
-  if (continues != is_text)
-    throw UsageError(
-        fmt::format("{} is not for the model in {}, {}; {}", mode, found->folder, found->model,
-                    is_text ? "it continues a text: give --prompt" : "give --predict and files"));
-  if (found->label_kind == LabelKind::numbers && is_given(values, "top"))
-    throw UsageError(
-        fmt::format("--top is of classes, and the model in {} finds numbers; leave it out", found->folder));
-  const std::string output = given(values, "output").value_or(".csv");
-  if (!output.ends_with(".csv") && !output.ends_with(".jsonl"))
-    throw UsageError(
-        fmt::format("--output \"{}\" is not valid; its name must end in .csv or .jsonl", output));
-}
-
-// Of --no-NAME.
-void check_ended(const std::vector<std::string>& ended, const po::variables_map& values) {
-  const bool trains =
-      !is_given(values, "evaluate") && !is_given(values, "predict") && !is_given(values, "prompt");
-  for (const std::string& name : ended) {
-    if (is_given(values, name.c_str()))
-      throw UsageError(fmt::format("--{} and --no-{} were both given; leave one of them out", name, name));
-    if (!trains && name != "skip-damaged")
-      throw UsageError(fmt::format("--no-{} is of a training; leave it out", name));
-  }
-}
-
-// Of what follows from evaluations during the training.
-void check_evaluations(const TrainOptions& options, const po::variables_map& values) {
-  if (is_given(values, "keep-best") && !is_evaluation_metric(options.keep_best))
-    throw UsageError(
-        fmt::format("--keep-best \"{}\" is not valid; allowed: {}", options.keep_best, evaluation_metrics()));
-  for (const char* name : {"early-stopping", "keep-best"})
-    if (is_given(values, name) && !options.evaluate && !options.predicts() && !options.validate_every)
-      throw UsageError(fmt::format("--{} needs --validate-every, the steps between two evaluations", name));
-  if (!options.keep_best.empty() && options.checkpoint_dir.empty())
-    throw UsageError("--keep-best needs --checkpoint-dir, the folder of the checkpoints");
-  if (is_given(values, "histogram-steps") && options.tensorboard.empty())
-    throw UsageError("--histogram-steps needs --tensorboard, the folder of the histograms");
-}
-
-void check_combination(const TrainOptions& options, const po::variables_map& values) {
-  if (options.model.empty()) {
-    const std::string folder = given(values, "checkpoint-dir").value_or("");
-    const std::string why = folder.empty() ? ""
-                            : std::filesystem::exists(folder)
-                                ? ", and no config.json in " + folder + " names it"
-                                : ", and there is no folder " + folder;
-    throw UsageError(
-        fmt::format("--model is missing{}; --model must be one of {}", why, joined(registered_models())));
-  }
-  for (const char* name :
-       {"checkpoint-dir", "init-from", "init-names", "log-dir", "trace", "tensorboard", "data"})
-    if (given(values, name) == "")
-      throw UsageError(fmt::format("--{} \"\" is not valid; it must name a file or folder", name));
-  check_name("model", options.model, registered_models());
-  check_name("optimizer", options.optimizer, registered_optimizers());
-  if (values.count("steps") > 0 && values.count("epochs") > 0)
-    throw UsageError("--steps and --epochs were both given; give the length of the training in one of them");
-  if (values.count("batch-size") > 0 && values.count("global-batch") > 0)
-    throw UsageError("--batch-size and --global-batch were both given; give the size in one of them");
-  if (options.global_batch > 0 && options.global_batch < process().size)
-    throw UsageError(
-        fmt::format("--global-batch {} is less than {} ranks", options.global_batch, process().size));
-  if (values.count("rescale-steps") > 0 && options.scale_rate == RateRule::none)
-    throw UsageError("--rescale-steps needs --scale-rate linear or sqrt");
-  if (options.save_steps && options.checkpoint_dir.empty())
-    throw UsageError("--save-steps needs --checkpoint-dir, the folder to save to");
-  check_evaluations(options, values);
-  if (options.evaluate && options.checkpoint_dir.empty())
-    throw UsageError("--evaluate needs --checkpoint-dir, the folder of the checkpoint to evaluate");
-  if (!options.init_names.empty() && options.init_from.empty())
-    throw UsageError("--init-names needs --init-from, the file whose names it tells");
-  if (options.evaluate && !options.init_from.empty())
-    throw UsageError("--init-from is for a training; --evaluate takes the weights of --checkpoint-dir");
-  for (const char* name : kTrainingSwitches)
-    if (options.evaluate && is_given(values, name))
-      throw UsageError(
-          fmt::format("--{} is of a training, and --evaluate trains nothing; leave one of them out", name));
-  if (values.count("keep") > 0 && options.checkpoint_dir.empty())
-    throw UsageError("--keep needs --checkpoint-dir, the folder of the checkpoints");
-  const Model& model = find_model(options.model);
-  for (const char* name : {"layers", "width", "heads", "context"})
-    if (values.count(name) > 0 && !model.takes(name))
-      throw UsageError(
-          fmt::format("--{} cannot be chosen for --model {}; leave it out", name, options.model));
-  if (options.normalize && model.input == DType::i32)
-    throw UsageError(fmt::format(
-        "--normalize is for images and tables, and {} learns from a text; leave it out", options.model));
-  if (!options.loss.empty() && model.input == DType::i32)
-    throw UsageError(fmt::format(
-        "--loss is for images, arrays and tables, and {} learns from a text; leave it out", options.model));
-  if (options.average_decay && options.backward_passes > 1)
-    throw UsageError(
-        "--average-decay moves the averages with each batch, and --backward-passes makes a step of several; "
-        "leave one of them out");
-  const OptimizerTraits traits = optimizer_traits(options.optimizer);
-  if (values.count("momentum") > 0 && !traits.takes_momentum)
-    throw UsageError(
-        fmt::format("--momentum is of momentum, nesterov and lars, and --optimizer is {}; leave it out",
-                    options.optimizer));
 }
 
 void name_folders_after_job(po::variables_map& values) {

@@ -199,4 +199,12 @@ po::options_description described_options() {
   return all;
 }
 
+std::optional<std::string> given(const po::variables_map& values, const char* name) {
+  return values.count(name) > 0 ? std::optional(values[name].as<std::string>()) : std::nullopt;
+}
+
+bool is_given(const po::variables_map& values, const char* name) {
+  return values.count(name) > 0 && !values[name].defaulted();
+}
+
 }  // namespace kolo::models
