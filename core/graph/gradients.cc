@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/graph/reached.h>
 
 namespace kolo {
 namespace {
@@ -13,22 +14,11 @@ using NodeSet = std::set<const Node*>;
 
 // Nodes on some path from an x to a y: only those are differentiated.
 NodeSet nodes_between(const Outputs& xs, const Outputs& ys) {
-  NodeSet before_ys;
-  std::vector<const Node*> stack;
-  for (const Output& y : ys) stack.push_back(y.node);
-  while (!stack.empty()) {
-    const Node* node = stack.back();
-    stack.pop_back();
-    if (!before_ys.insert(node).second) continue;
-    for (const Output& in : node->inputs()) stack.push_back(in.node);
-  }
   // Ids are a topological order, so one sweep forward finds what is reached from the xs.
   NodeSet reached;
-  std::map<int, const Node*> by_id;
-  for (const Node* node : before_ys) by_id[node->id()] = node;
   NodeSet starts;
   for (const Output& x : xs) starts.insert(x.node);
-  for (const auto& [id, node] : by_id) {
+  for (const auto& [id, node] : detail::ancestors_of(ys)) {
     bool from_x = starts.count(node) > 0;
     for (const Output& in : node->inputs()) from_x |= reached.count(in.node) > 0;
     if (from_x) reached.insert(node);

@@ -9,6 +9,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/registry.h>
 #include <kolo/core/graph/loop_nodes.h>
+#include <kolo/core/graph/reached.h>
 
 namespace kolo {
 namespace {
@@ -17,9 +18,6 @@ Registry<InferenceForm>& forms() {
   static Registry<InferenceForm> forms("the inference form of");
   return forms;
 }
-
-// Ids are a topological order.
-using NodesById = std::map<int, const Node*>;
 
 struct Replacement {
   Operation op;  // what those wait for that waited for the node
@@ -34,22 +32,17 @@ struct Part {
   int first_node = 0;  // control inputs of smaller ids are the loop's own
 };
 
-NodesById nodes_of(const Part& part) {
-  NodesById found;
-  std::vector<const Node*> stack;
-  const auto visit = [&](const Output& value) {
-    if (part.fed.count({value.node, value.index}) == 0) stack.push_back(value.node);
+detail::NodesById nodes_of(const Part& part) {
+  const auto value = [&](const Output& of, std::vector<const Node*>& next) {
+    if (part.fed.count({of.node, of.index}) == 0) next.push_back(of.node);
   };
-  for (const Output& end : part.ends) visit(end);
-  while (!stack.empty()) {
-    const Node* node = stack.back();
-    stack.pop_back();
-    if (!found.emplace(node->id(), node).second) continue;
-    for (const Output& in : node->inputs()) visit(in);
-    for (const Node* before : node->control_inputs())
-      if (before->id() >= part.first_node) stack.push_back(before);
-  }
-  return found;
+  std::vector<const Node*> ends;
+  for (const Output& end : part.ends) value(end, ends);
+  return detail::reached(std::move(ends), [&](const Node& node, std::vector<const Node*>& next) {
+    for (const Output& in : node.inputs()) value(in, next);
+    for (const Node* before : node.control_inputs())
+      if (before->id() >= part.first_node) next.push_back(before);
+  });
 }
 
 Outputs outputs_of(const Node& loop, const char* attr) {

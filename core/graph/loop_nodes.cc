@@ -1,9 +1,10 @@
 #include <kolo/core/graph/loop_nodes.h>
 
-#include <map>
 #include <set>
 #include <string>
 #include <utility>
+
+#include <kolo/core/graph/reached.h>
 
 namespace kolo {
 namespace {
@@ -36,26 +37,25 @@ std::vector<const Node*> nodes_in_loop(const Node& loop) {
     fed.insert({output.node, output.index});
   const int first_node = named_by(loop, "variables").at(0).node->id();
 
-  std::map<int, const Node*> found;
-  std::vector<const Node*> stack;
-  const auto visit = [&](const Output& value) {
-    if (fed.count({value.node, value.index}) == 0) stack.push_back(value.node);
+  // A graph from a file may say that a loop is part of its own body.
+  const auto visit = [&](const Node* node, std::vector<const Node*>& next) {
+    if (node->id() < loop.id()) next.push_back(node);
   };
-  const auto visit_ends_of = [&](const Node& node) {
+  const auto visit_value = [&](const Output& value, std::vector<const Node*>& next) {
+    if (fed.count({value.node, value.index}) == 0) visit(value.node, next);
+  };
+  const auto visit_ends_of = [&](const Node& node, std::vector<const Node*>& next) {
     for (const Output& end : named_by(node, {"condition", "results", "next_backward", "next_totals"}))
-      visit(end);
+      visit_value(end, next);
   };
-  visit_ends_of(loop);
-  while (!stack.empty()) {
-    const Node* node = stack.back();
-    stack.pop_back();
-    // A graph from a file may say that a loop is part of its own body.
-    if (node->id() >= loop.id() || !found.emplace(node->id(), node).second) continue;
-    for (const Output& in : node->inputs()) visit(in);
-    for (const Node* before : node->control_inputs())
-      if (before->id() >= first_node) stack.push_back(before);
-    if (is_loop(*node)) visit_ends_of(*node);
-  }
+  std::vector<const Node*> ends;
+  visit_ends_of(loop, ends);
+  const auto found = detail::reached(std::move(ends), [&](const Node& node, std::vector<const Node*>& next) {
+    for (const Output& in : node.inputs()) visit_value(in, next);
+    for (const Node* before : node.control_inputs())
+      if (before->id() >= first_node) visit(before, next);
+    if (is_loop(node)) visit_ends_of(node, next);
+  });
   std::vector<const Node*> nodes;
   for (const auto& [id, node] : found) nodes.push_back(node);
   return nodes;

@@ -1,15 +1,13 @@
 #include <kolo/core/passes/prune.h>
 
 #include <map>
-#include <set>
+#include <utility>
+
+#include <kolo/core/graph/reached.h>
 
 namespace kolo {
 namespace {
 
-struct ById {
-  bool operator()(const Node* a, const Node* b) const { return a->id() < b->id(); }
-};
-using NodeSet = std::set<const Node*, ById>;
 using FeedIndex = std::map<std::pair<const Node*, int>, int>;
 
 // A feed is there before the step begins: whoever waits for such a node has nothing to wait for. Other ops
@@ -18,28 +16,23 @@ bool is_fed_placeholder(const Node& node, const FeedIndex& fed) {
   return is_placeholder(node) && fed.count({&node, 0}) > 0;
 }
 
-NodeSet needed_nodes(const StepSignature& signature, const FeedIndex& fed) {
-  std::vector<const Node*> stack;
-  const auto need_value = [&](const Output& value) {
-    if (fed.count({value.node, value.index}) == 0) stack.push_back(value.node);
+detail::NodesById needed_nodes(const StepSignature& signature, const FeedIndex& fed) {
+  const auto need_value = [&](const Output& value, std::vector<const Node*>& next) {
+    if (fed.count({value.node, value.index}) == 0) next.push_back(value.node);
   };
-  const auto need_node = [&](const Node* node) {
-    if (!is_fed_placeholder(*node, fed)) stack.push_back(node);
+  const auto need_node = [&](const Node* node, std::vector<const Node*>& next) {
+    if (!is_fed_placeholder(*node, fed)) next.push_back(node);
   };
+  std::vector<const Node*> ends;
   for (std::size_t i = 0; i < signature.fetched.size(); ++i) {
-    if (signature.fetched[i]) need_value(signature.fetched[i]);
-    else need_node(signature.targets[i]);
+    if (signature.fetched[i]) need_value(signature.fetched[i], ends);
+    else need_node(signature.targets[i], ends);
   }
-  NodeSet needed;
-  while (!stack.empty()) {
-    const Node* node = stack.back();
-    stack.pop_back();
-    if (!needed.insert(node).second) continue;
-    for (const Output& in : node->inputs()) need_value(in);
-    for (const Node* before : node->control_inputs())
-      if (before->id() >= signature.first_node) need_node(before);
-  }
-  return needed;
+  return detail::reached(std::move(ends), [&](const Node& node, std::vector<const Node*>& next) {
+    for (const Output& in : node.inputs()) need_value(in, next);
+    for (const Node* before : node.control_inputs())
+      if (before->id() >= signature.first_node) need_node(before, next);
+  });
 }
 
 std::vector<int> ends_of(const StepGraph& graph) {
@@ -83,7 +76,7 @@ StepGraph prune(const StepSignature& signature) {
     return {index.at(value.node), value.index};
   };
   // Ids are a topological order: inputs have their place, and their shapes, before their consumers come.
-  for (const Node* node : needed_nodes(signature, fed)) {
+  for (const auto& [id, node] : needed_nodes(signature, fed)) {
     StepNode copy;
     copy.schema = &node->schema();
     copy.name = node->name();
