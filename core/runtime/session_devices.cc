@@ -20,20 +20,20 @@ DeviceSet devices_of(const SessionConfig& config) {
   return make_devices(options);
 }
 
-Placer placer_of(const DeviceSet& devices, const SessionConfig& config) {
+}  // namespace
+
+Placer placer_of(const DeviceSet& devices, const SessionConfig& config, bool logs) {
   std::vector<PlacerDevice> list;
   for (const auto& device : devices.devices())
     list.push_back({device->name(), device->spec(), device->priority()});
   return Placer(std::move(list), registered_kernel_table(devices.gpus_run_cpu_kernels()),
                 {.allow_soft_placement = config.allow_soft_placement,
-                 .log_placement = config.log_device_placement,
+                 .log_placement = logs,
                  .default_device = devices.host() != nullptr ? devices.host()->name() : ""});
 }
 
-}  // namespace
-
 SessionDevices::SessionDevices(const SessionConfig& config)
-    : devices_(devices_of(config)), placer_(placer_of(devices_, config)) {
+    : devices_(devices_of(config)), placer_(placer_of(devices_, config, config.log_device_placement)) {
   if (!config.log_device_placement) return;
   const std::string mapping = devices_.mapping();
   std::printf("%s\n", mapping.c_str());

@@ -8,6 +8,9 @@
 
 namespace kolo {
 
+/// Of a session with that configuration. logs: says where nodes go.
+Placer placer_of(const DeviceSet& devices, const SessionConfig& config, bool logs);
+
 /// Any thread. Outlives the session's plans and variables: their memory comes from its devices.
 class SessionDevices {
  public:

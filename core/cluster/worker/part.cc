@@ -7,25 +7,13 @@
 #include <kolo/core/cluster/worker/transfer_key.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/compile.h>
+#include <kolo/core/runtime/session_devices.h>
 
 namespace kolo::detail {
-namespace {
-
-// Nodes have their devices; those inside of loops may leave the kind of device open.
-Placer placer_of(const DeviceSet& devices, const SessionConfig& config) {
-  std::vector<PlacerDevice> list;
-  for (const auto& device : devices.devices())
-    list.push_back({device->name(), device->spec(), device->priority()});
-  return Placer(std::move(list), registered_kernel_table(devices.gpus_run_cpu_kernels()),
-                {.allow_soft_placement = config.allow_soft_placement,
-                 .log_placement = false,
-                 .default_device = devices.host() != nullptr ? devices.host()->name() : ""});
-}
-
-}  // namespace
-
 Part::Part(const PartRequest& request, const PartSurroundings& surroundings)
-    : around_(surroundings), placer_(placer_of(surroundings.devices, surroundings.config)) {
+    : around_(surroundings),
+      // Nodes have their devices; those inside of loops may leave the kind of device open.
+      placer_(placer_of(surroundings.devices, surroundings.config, /*logs=*/false)) {
   import(request);
   // All of them, before anything is planned: one that does not fit leaves no trace.
   for (int i = 0; i < graph_.num_nodes(); ++i)
