@@ -1,33 +1,15 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <memory>
-#include <string>
 #include <utility>
 
-#include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/element_types.h>
+#include <kolo/core/kernels/host_kernels.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/nothing.h>
 
 namespace kolo {
 namespace {
-
-// A placeholder that is fed never runs.
-class PlaceholderKernel final : public Kernel {
- public:
-  explicit PlaceholderKernel(KernelInit& init)
-      : message_(fmt::format("You must feed a value for placeholder tensor '{}' with dtype {}", init.node(),
-                             tf_name(init.output_dtype(0)))) {
-    const Shape shape = init.attr<Shape>("shape");
-    if (shape.has_rank() && shape.rank() > 0) message_ += fmt::format(" and shape {}", shape);
-  }
-  void compute(KernelContext&) override { throw InvalidArgumentError("{}", message_); }
-
- private:
-  std::string message_;
-};
 
 class ConstKernel final : public Kernel {
  public:

@@ -2,8 +2,8 @@
 #include <cstring>
 #include <vector>
 
-#include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/element_types.h>
+#include <kolo/core/kernels/host_kernels.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/nothing.h>
 #include <kolo/core/kernels/parallel.h>
@@ -15,17 +15,8 @@ namespace {
 const std::vector<DType> kAssignable = {DType::f32, DType::f64, DType::i32, DType::i64,
                                         DType::u8,  DType::i8,  DType::f16, DType::bf16};
 
-// Input 0 is the variable, input 1 the value.
-void check_shapes(const KernelContext& context) {
-  const Shape& variable = context.variable(0).value.shape();
-  const Shape& value = context.input(1).shape();
-  if (variable != value)
-    throw InvalidArgumentError("Assign requires shapes of both tensors to match. lhs shape= {} rhs shape= {}",
-                               variable, value);
-}
-
 void assign(KernelContext& context) {
-  check_shapes(context);
+  check_assigned_shape(context);
   VariableStorage& variable = context.variable(0);
   if (variable.value.raw() != context.input(1).raw()) variable.value.copy_from(context.input(1));
   variable.initialized = true;
@@ -33,7 +24,7 @@ void assign(KernelContext& context) {
 
 template <bool kAdd>
 void assign_update(KernelContext& context) {
-  check_shapes(context);
+  check_assigned_shape(context);
   const Tensor& variable = context.variable(0).value;
   detail::with_type(variable.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;

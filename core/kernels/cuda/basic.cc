@@ -1,15 +1,11 @@
 // Values that are there already: copies, views, shapes; and tensors of one number.
-#include <fmt/format.h>
-
 #include <cstring>
-#include <limits>
 #include <memory>
-#include <string>
 #include <utility>
 
-#include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cpu/element_types.h>
 #include <kolo/core/kernels/cuda/cuda_kernel.h>
+#include <kolo/core/kernels/host_kernels.h>
 #include <kolo/core/kernels/nothing.h>
 
 namespace kolo::cuda {
@@ -35,21 +31,6 @@ void copy(const CudaApi& api, const KernelContext& context, const Tensor& source
                                 stream_of(context)),
                "cudaMemcpyAsync");
 }
-
-// A placeholder that is fed never runs.
-class PlaceholderKernel final : public Kernel {
- public:
-  explicit PlaceholderKernel(KernelInit& init)
-      : message_(fmt::format("You must feed a value for placeholder tensor '{}' with dtype {}", init.node(),
-                             tf_name(init.output_dtype(0)))) {
-    const Shape shape = init.attr<Shape>("shape");
-    if (shape.has_rank() && shape.rank() > 0) message_ += fmt::format(" and shape {}", shape);
-  }
-  void compute(KernelContext&) override { throw InvalidArgumentError("{}", message_); }
-
- private:
-  std::string message_;
-};
 
 class FillKernel final : public Kernel {
  public:
@@ -121,23 +102,6 @@ class TakenOrZerosKernel final : public JoinKernel {
   }
 };
 
-// What tells of shapes lies on the host.
-void put(const Tensor& to, std::int64_t at, std::int64_t number) {
-  if (to.dtype() == DType::i64) {
-    to.data<std::int64_t>()[at] = number;
-    return;
-  }
-  if (number > std::numeric_limits<std::int32_t>::max())
-    throw InvalidArgumentError("{} does not fit in i32; ask for i64", number);
-  to.data<std::int32_t>()[at] = static_cast<std::int32_t>(number);
-}
-void shape(KernelContext& context) {
-  const Shape& x = context.input(0).shape();
-  for (int axis = 0; axis < x.rank(); ++axis) put(context.output(0), axis, x.dim(axis));
-}
-void size(KernelContext& context) { put(context.output(0), 0, context.input(0).elements()); }
-void rank(KernelContext& context) { put(context.output(0), 0, context.input(0).shape().rank()); }
-
 template <int kValue>
 std::unique_ptr<Kernel> make_like(KernelInit& init) {
   return std::make_unique<FillKernel>(init.output_dtype(0), kValue);
@@ -163,9 +127,9 @@ const RegisterGpuKernel basic_kernels[] = {
     {"ReshapeLike", kAllButStrings, nothing},
     {"ExpandDims", kAllButStrings, nothing},
     {"Squeeze", kAllButStrings, nothing},
-    {"Shape", kAllButStrings, shape},
-    {"Size", kAllButStrings, size},
-    {"Rank", kAllButStrings, rank},
+    {"Shape", kAllButStrings, shape_kernel},
+    {"Size", kAllButStrings, size_kernel},
+    {"Rank", kAllButStrings, rank_kernel},
 };
 
 }  // namespace

@@ -10,7 +10,6 @@
 #include <kolo/core/device/cuda/blas_api.h>
 #include <kolo/core/device/cuda/counts.h>
 #include <kolo/core/kernels/cuda/cuda_kernel.h>
-#include <kolo/core/kernels/cuda/launch_matmul.h>
 #include <kolo/core/kernels/cuda/products.h>
 
 namespace kolo::cuda {
@@ -129,7 +128,7 @@ class BlasMatmul final : public Kernel {
   void compute(KernelContext& context) override {
     const auto *const a = context.input(0).data<float>(), *const b = context.input(1).data<float>();
     auto* const c = context.output(0).data<float>();
-    if (!is_aligned(a) || !is_aligned(b) || !is_aligned(c)) return compute_plain(context);
+    if (!is_aligned(a) || !is_aligned(b) || !is_aligned(c)) return multiply(context, product_);
     const float one = 1, zero = 0;
     ++launch_count();
     check_blas(blas_.api.matmul(blas_.handle, operation_.get(), &one, b, b_.get(), a, a_.get(), &zero, c,
@@ -139,19 +138,6 @@ class BlasMatmul final : public Kernel {
   }
 
  private:
-  void compute_plain(const KernelContext& context) const {
-    check_cuda(launch_matmul(stream_of(context), {.a = context.input(0).data<float>(),
-                                                  .b = context.input(1).data<float>(),
-                                                  .c = context.output(0).data<float>(),
-                                                  .batch = product_.batch,
-                                                  .rows = product_.rows,
-                                                  .inner = product_.inner,
-                                                  .cols = product_.cols,
-                                                  .transpose_a = product_.transpose_a,
-                                                  .transpose_b = product_.transpose_b}),
-               "matmul");
-  }
-
   const BlasHandle& blas_;
   Product product_;
   Operation operation_;

@@ -1,25 +1,16 @@
-#include <kolo/core/base/error.h>
 #include <kolo/core/kernels/cuda/cuda_kernel.h>
 #include <kolo/core/kernels/cuda/launch_elementwise.h>
+#include <kolo/core/kernels/host_kernels.h>
 #include <kolo/core/kernels/nothing.h>
 
 namespace kolo::cuda {
 namespace {
 
-// Input 0 is the variable, input 1 the value.
-void check_shapes(const KernelContext& context) {
-  const Shape& variable = context.variable(0).value.shape();
-  const Shape& value = context.input(1).shape();
-  if (variable != value)
-    throw InvalidArgumentError("Assign requires shapes of both tensors to match. lhs shape= {} rhs shape= {}",
-                               variable, value);
-}
-
 class AssignKernel final : public Kernel {
  public:
   explicit AssignKernel(KernelInit& init) : api_(gpu_of(init).api) {}
   void compute(KernelContext& context) override {
-    check_shapes(context);
+    check_assigned_shape(context);
     VariableStorage& variable = context.variable(0);
     const Tensor& value = context.input(1);
     if (variable.value.raw() != value.raw() && value.bytes() > 0)
@@ -35,7 +26,7 @@ class AssignKernel final : public Kernel {
 
 template <int kOp>
 void assign_update(KernelContext& context) {
-  check_shapes(context);
+  check_assigned_shape(context);
   const Tensor& variable = context.variable(0).value;
   BinaryArguments arguments{.op = kOp,
                             .type = element_type(variable.dtype()),
