@@ -21,25 +21,22 @@ std::string options_of_environment() {
 }
 
 NcclLibrary open_nccl() {
-  const LibraryKind kind = nccl_kind();
-  const FoundLibrary found =
-      find_library(kind, CUDART_VERSION / 1000, library_candidates(kind.soname, folder_of_plugin()));
-  NcclLibrary library{.version = found.version};
-  std::string missing;
-  const auto take = [&](const char* name, auto& function) { take_function(found, name, function, missing); };
+  LibraryFunctions functions(nccl_kind(), CUDART_VERSION / 1000);
+  NcclLibrary library{.version = functions.found().version};
   NcclApi& api = library.api;
-  take("ncclGetUniqueId", api.get_unique_id);
-  take("ncclCommInitRankConfig", api.comm_init_rank_config);
-  take("ncclCommFinalize", api.comm_finalize);
-  take("ncclCommDestroy", api.comm_destroy);
-  take("ncclCommAbort", api.comm_abort);
-  take("ncclCommGetAsyncError", api.comm_get_async_error);
-  take("ncclGetErrorString", api.get_error_string);
-  take("ncclGetLastError", api.get_last_error);
-  take("ncclAllReduce", api.all_reduce);
-  library.why_not = why_not(found, kind, missing);
+  functions.take("ncclGetUniqueId", api.get_unique_id);
+  functions.take("ncclCommInitRankConfig", api.comm_init_rank_config);
+  functions.take("ncclCommFinalize", api.comm_finalize);
+  functions.take("ncclCommDestroy", api.comm_destroy);
+  functions.take("ncclCommAbort", api.comm_abort);
+  functions.take("ncclCommGetAsyncError", api.comm_get_async_error);
+  functions.take("ncclGetErrorString", api.get_error_string);
+  functions.take("ncclGetLastError", api.get_last_error);
+  functions.take("ncclAllReduce", api.all_reduce);
+  library.why_not = functions.why_not();
   if (library.why_not.empty())
-    log_debug("NCCL {} of {};{}", found.version, found.path, options_of_environment());
+    log_debug("NCCL {} of {};{}", functions.found().version, functions.found().path,
+              options_of_environment());
   return library;
 }
 

@@ -27,26 +27,22 @@ void warn_without_blas(const std::string& why) {
 }
 
 OpenedBlas open_blas() {
-  const LibraryKind kind = cublas_lt_kind(CUDART_VERSION / 1000);
-  const FoundLibrary found =
-      find_library(kind, CUDART_VERSION / 1000, library_candidates(kind.soname, folder_of_plugin()));
+  LibraryFunctions functions(cublas_lt_kind(CUDART_VERSION / 1000), CUDART_VERSION / 1000);
   OpenedBlas opened;
-  std::string missing;
-  const auto take = [&](const char* name, auto& function) { take_function(found, name, function, missing); };
   BlasApi& api = opened.api;
-  take("cublasLtCreate", api.create);
-  take("cublasLtMatmulDescCreate", api.matmul_desc_create);
-  take("cublasLtMatmulDescDestroy", api.matmul_desc_destroy);
-  take("cublasLtMatmulDescSetAttribute", api.matmul_desc_set_attribute);
-  take("cublasLtMatrixLayoutCreate", api.matrix_layout_create);
-  take("cublasLtMatrixLayoutDestroy", api.matrix_layout_destroy);
-  take("cublasLtMatrixLayoutSetAttribute", api.matrix_layout_set_attribute);
-  take("cublasLtMatmulPreferenceCreate", api.matmul_preference_create);
-  take("cublasLtMatmulPreferenceDestroy", api.matmul_preference_destroy);
-  take("cublasLtMatmulPreferenceSetAttribute", api.matmul_preference_set_attribute);
-  take("cublasLtMatmulAlgoGetHeuristic", api.matmul_algo_get_heuristic);
-  take("cublasLtMatmul", api.matmul);
-  opened.why = why_not(found, kind, missing);
+  functions.take("cublasLtCreate", api.create);
+  functions.take("cublasLtMatmulDescCreate", api.matmul_desc_create);
+  functions.take("cublasLtMatmulDescDestroy", api.matmul_desc_destroy);
+  functions.take("cublasLtMatmulDescSetAttribute", api.matmul_desc_set_attribute);
+  functions.take("cublasLtMatrixLayoutCreate", api.matrix_layout_create);
+  functions.take("cublasLtMatrixLayoutDestroy", api.matrix_layout_destroy);
+  functions.take("cublasLtMatrixLayoutSetAttribute", api.matrix_layout_set_attribute);
+  functions.take("cublasLtMatmulPreferenceCreate", api.matmul_preference_create);
+  functions.take("cublasLtMatmulPreferenceDestroy", api.matmul_preference_destroy);
+  functions.take("cublasLtMatmulPreferenceSetAttribute", api.matmul_preference_set_attribute);
+  functions.take("cublasLtMatmulAlgoGetHeuristic", api.matmul_algo_get_heuristic);
+  functions.take("cublasLtMatmul", api.matmul);
+  opened.why = functions.why_not();
   if (!opened.why.empty()) warn_without_blas(opened.why);
   return opened;
 }

@@ -59,8 +59,7 @@ std::string driver_text(const CudaApi& api) {
 }
 
 std::string library_text(const LibraryKind& kind) {
-  const FoundLibrary found =
-      find_library(kind, CUDART_VERSION / 1000, library_candidates(kind.soname, folder_of_plugin()));
+  const FoundLibrary found = find_library(kind, CUDART_VERSION / 1000);
   std::string text = "none";
   if (found.library != nullptr) {
     text = fmt::format("{} {}", found.path, found.version);

@@ -29,23 +29,19 @@ void warn_without_dnn(const std::string& why) {
 }
 
 OpenedDnn open_dnn() {
-  const LibraryKind kind = cudnn_kind();
-  const FoundLibrary found =
-      find_library(kind, CUDART_VERSION / 1000, library_candidates(kind.soname, folder_of_plugin()));
+  LibraryFunctions functions(cudnn_kind(), CUDART_VERSION / 1000);
   OpenedDnn opened;
-  std::string missing;
-  const auto take = [&](const char* name, auto& function) { take_function(found, name, function, missing); };
   DnnApi& api = opened.api;
-  take("cudnnCreate", api.create);
-  take("cudnnSetStream", api.set_stream);
-  take("cudnnGetLastErrorString", api.get_last_error_string);
-  take("cudnnBackendCreateDescriptor", api.backend_create_descriptor);
-  take("cudnnBackendDestroyDescriptor", api.backend_destroy_descriptor);
-  take("cudnnBackendSetAttribute", api.backend_set_attribute);
-  take("cudnnBackendGetAttribute", api.backend_get_attribute);
-  take("cudnnBackendFinalize", api.backend_finalize);
-  take("cudnnBackendExecute", api.backend_execute);
-  opened.why = why_not(found, kind, missing);
+  functions.take("cudnnCreate", api.create);
+  functions.take("cudnnSetStream", api.set_stream);
+  functions.take("cudnnGetLastErrorString", api.get_last_error_string);
+  functions.take("cudnnBackendCreateDescriptor", api.backend_create_descriptor);
+  functions.take("cudnnBackendDestroyDescriptor", api.backend_destroy_descriptor);
+  functions.take("cudnnBackendSetAttribute", api.backend_set_attribute);
+  functions.take("cudnnBackendGetAttribute", api.backend_get_attribute);
+  functions.take("cudnnBackendFinalize", api.backend_finalize);
+  functions.take("cudnnBackendExecute", api.backend_execute);
+  opened.why = functions.why_not();
   if (!opened.why.empty()) warn_without_dnn(opened.why);
   return opened;
 }

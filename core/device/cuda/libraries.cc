@@ -79,6 +79,28 @@ int cuda_major_of_nccl(void* library) {
   return at == std::string::npos ? 0 : std::atoi(bytes.c_str() + at + kMark.size());
 }
 
+// "" where nobody says.
+std::string folder_of_plugin() {
+  Dl_info found;
+  if (dladdr(reinterpret_cast<const void*>(&folder_of_plugin), &found) == 0) return "";
+  const std::string path = found.dli_fname;
+  return path.substr(0, path.rfind('/'));
+}
+
+// In the order of find_library().
+std::vector<std::string> candidates_for(const std::string& soname) {
+  std::vector<std::string> paths;
+  for (const std::string& folder : split(env_string("KOLO_CUDA_LIBRARIES").value_or("")))
+    paths.push_back(fmt::format("{}/{}", folder, soname));
+  if (const std::string beside = folder_of_plugin(); !beside.empty())
+    paths.push_back(fmt::format("{}/{}", beside, soname));
+  paths.push_back(soname);
+  for (const char* folder : {"/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64", "/opt/cuda/lib64"})
+    for (std::string& path : matches(fmt::format("{}/{}", folder, soname))) paths.push_back(std::move(path));
+  for (std::string& path : python_candidates(soname)) paths.push_back(std::move(path));
+  return paths;
+}
+
 }  // namespace
 
 LibraryKind cublas_lt_kind(int cuda_major) {
@@ -125,29 +147,9 @@ void* FoundLibrary::function(const char* name) const {
   return library == nullptr ? nullptr : dlsym(library, name);
 }
 
-std::string folder_of_plugin() {
-  Dl_info found;
-  if (dladdr(reinterpret_cast<const void*>(&folder_of_plugin), &found) == 0) return "";
-  const std::string path = found.dli_fname;
-  return path.substr(0, path.rfind('/'));
-}
-
-std::vector<std::string> library_candidates(const std::string& soname, const std::string& beside) {
-  std::vector<std::string> paths;
-  for (const std::string& folder : split(env_string("KOLO_CUDA_LIBRARIES").value_or("")))
-    paths.push_back(fmt::format("{}/{}", folder, soname));
-  if (!beside.empty()) paths.push_back(fmt::format("{}/{}", beside, soname));
-  paths.push_back(soname);
-  for (const char* folder : {"/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64", "/opt/cuda/lib64"})
-    for (std::string& path : matches(fmt::format("{}/{}", folder, soname))) paths.push_back(std::move(path));
-  for (std::string& path : python_candidates(soname)) paths.push_back(std::move(path));
-  return paths;
-}
-
-FoundLibrary find_library(const LibraryKind& kind, int cuda_major,
-                          const std::vector<std::string>& candidates) {
+FoundLibrary find_library(const LibraryKind& kind, int cuda_major) {
   FoundLibrary found;
-  for (const std::string& path : candidates) {
+  for (const std::string& path : candidates_for(kind.soname)) {
     void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       const std::string why = dlerror();  // begins with the path where the file itself is the matter
@@ -170,10 +172,10 @@ FoundLibrary find_library(const LibraryKind& kind, int cuda_major,
   return found;
 }
 
-std::string why_not(const FoundLibrary& found, const LibraryKind& kind, const std::string& missing) {
-  if (found.library == nullptr)
-    return fmt::format("{} does not open: {}", kind.soname, fmt::join(found.tried, ", "));
-  return missing.empty() ? "" : fmt::format("{} {} lacks {}", found.path, found.version, missing);
+std::string LibraryFunctions::why_not() const {
+  if (found_.library == nullptr)
+    return fmt::format("{} does not open: {}", kind_.soname, fmt::join(found_.tried, ", "));
+  return missing_.empty() ? "" : fmt::format("{} {} lacks {}", found_.path, found_.version, missing_);
 }
 
 }  // namespace kolo

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kolo {
@@ -33,23 +34,30 @@ struct FoundLibrary {
   void* function(const char* name) const;
 };
 
-/// The folder of the plug-in itself; "" where nobody says.
-std::string folder_of_plugin();
-/// The paths at which to look, in this order: the folders of KOLO_CUDA_LIBRARIES (`a:b`), the folder
-/// `beside`, the name alone (the loader's folders), the toolkit's folders, and those in which pip puts
-/// NVIDIA's packages for each python3 in PATH.
-std::vector<std::string> library_candidates(const std::string& soname, const std::string& beside);
-/// The first one that opens and is not of another major version of CUDA than `cuda_major`.
-FoundLibrary find_library(const LibraryKind& kind, int cuda_major,
-                          const std::vector<std::string>& candidates);
+/// The first one that opens and is not of another major version of CUDA than `cuda_major`. Looks, in this
+/// order, in the folders of KOLO_CUDA_LIBRARIES (`a:b`), next to the plug-in, in the loader's folders, in the
+/// toolkit's, and in those in which pip puts NVIDIA's packages for each python3 in PATH.
+FoundLibrary find_library(const LibraryKind& kind, int cuda_major);
 
-/// Writes the function `name` of the library to `function`, or adds the name to those that are missing.
-template <typename Function>
-void take_function(const FoundLibrary& found, const char* name, Function& function, std::string& missing) {
-  function = reinterpret_cast<Function>(found.function(name));
-  if (function == nullptr) missing += (missing.empty() ? "" : ", ") + std::string(name);
-}
-/// Why a library does not serve: those passed over, or what it lacks; "" where it does.
-std::string why_not(const FoundLibrary& found, const LibraryKind& kind, const std::string& missing);
+/// The functions that one of these libraries is opened for. One thread.
+class LibraryFunctions {
+ public:
+  LibraryFunctions(LibraryKind kind, int cuda_major)
+      : kind_(std::move(kind)), found_(find_library(kind_, cuda_major)) {}
+  /// The library's function `name`; nullptr where it has none, which why_not() then says.
+  template <typename Function>
+  void take(const char* name, Function& function) {
+    function = reinterpret_cast<Function>(found_.function(name));
+    if (function == nullptr) missing_ += (missing_.empty() ? "" : ", ") + std::string(name);
+  }
+  const FoundLibrary& found() const { return found_; }
+  /// Why the library does not serve: those passed over, or what it lacks; "" where it does.
+  std::string why_not() const;
+
+ private:
+  const LibraryKind kind_;
+  const FoundLibrary found_;
+  std::string missing_;
+};
 
 }  // namespace kolo
