@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include <kolo/collectives/graph/sync_batch_norm.h>
+#include <kolo/collectives/graph/collective_ops.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/convolution.h>

@@ -64,7 +64,7 @@ Output conv2d_transpose(const Scope& s, Output x, const Conv2dLayer& layer, cons
 /// them. Throws InvalidArgumentError unless x has two dimensions or more and its number of channels is known.
 Output batch_norm(const Scope& s, Output x, const std::string& name, const BatchNormLayer& layer = {});
 
-/// batch_norm with the statistics of all ranks' samples (collectives/graph/sync_batch_norm.h): variables of
+/// batch_norm with the statistics of all ranks' samples (collectives/graph/collective_ops.h): variables of
 /// the same names, so that a graph with batch_norm, which has an inference form, takes its checkpoints. x's
 /// number of dimensions must be known.
 Output sync_batch_norm(const Scope& s, Output x, const std::string& name, const BatchNormLayer& layer = {});

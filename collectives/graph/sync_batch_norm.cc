@@ -1,4 +1,4 @@
-#include <kolo/collectives/graph/sync_batch_norm.h>
+#include <kolo/collectives/graph/collective_ops.h>
 
 #include <algorithm>
 #include <memory>

@@ -1,5 +1,5 @@
 // Row 47 of the worked examples, and the statistics and gradients of one process that has all samples.
-#include <kolo/collectives/graph/sync_batch_norm.h>
+#include <kolo/collectives/graph/collective_ops.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

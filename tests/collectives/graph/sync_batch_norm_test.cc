@@ -1,5 +1,5 @@
 // On one rank; tests/mpi has several.
-#include <kolo/collectives/graph/sync_batch_norm.h>
+#include <kolo/collectives/graph/collective_ops.h>
 
 #include <gmock/gmock.h>
 

@@ -7,7 +7,6 @@
 #include <sstream>
 
 #include <kolo/models/keras/model.h>
-#include <kolo/models/keras/saving.h>
 #include <tests/models/keras/values.h>
 #include <tests/support/paths.h>
 

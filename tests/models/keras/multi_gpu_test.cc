@@ -10,8 +10,8 @@
 #include <kolo/core/base/error.h>
 #include <kolo/models/keras/image_layers.h>
 #include <kolo/models/keras/merge_layers.h>
+#include <kolo/models/keras/model.h>
 #include <kolo/models/keras/normalization_layers.h>
-#include <kolo/models/keras/saving.h>
 #include <tests/models/keras/values.h>
 
 namespace kolo::keras {

@@ -12,7 +12,7 @@
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/linalg.h>
 #include <kolo/core/ops/math.h>
-#include <kolo/models/keras/saving.h>
+#include <kolo/models/keras/model.h>
 #include <tests/models/keras/values.h>
 
 namespace kolo::keras {

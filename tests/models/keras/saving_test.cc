@@ -1,4 +1,4 @@
-#include <kolo/models/keras/saving.h>
+#include <kolo/models/keras/model.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
