@@ -87,20 +87,6 @@ std::string folder_of_plugin() {
   return path.substr(0, path.rfind('/'));
 }
 
-// In the order of find_library().
-std::vector<std::string> candidates_for(const std::string& soname) {
-  std::vector<std::string> paths;
-  for (const std::string& folder : split(env_string("KOLO_CUDA_LIBRARIES").value_or("")))
-    paths.push_back(fmt::format("{}/{}", folder, soname));
-  if (const std::string beside = folder_of_plugin(); !beside.empty())
-    paths.push_back(fmt::format("{}/{}", beside, soname));
-  paths.push_back(soname);
-  for (const char* folder : {"/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64", "/opt/cuda/lib64"})
-    for (std::string& path : matches(fmt::format("{}/{}", folder, soname))) paths.push_back(std::move(path));
-  for (std::string& path : python_candidates(soname)) paths.push_back(std::move(path));
-  return paths;
-}
-
 }  // namespace
 
 LibraryKind cublas_lt_kind(int cuda_major) {
@@ -147,9 +133,26 @@ void* FoundLibrary::function(const char* name) const {
   return library == nullptr ? nullptr : dlsym(library, name);
 }
 
+std::vector<std::string> library_candidates(const std::string& soname, const std::string& beside) {
+  std::vector<std::string> paths;
+  for (const std::string& folder : split(env_string("KOLO_CUDA_LIBRARIES").value_or("")))
+    paths.push_back(fmt::format("{}/{}", folder, soname));
+  if (!beside.empty()) paths.push_back(fmt::format("{}/{}", beside, soname));
+  paths.push_back(soname);
+  for (const char* folder : {"/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64", "/opt/cuda/lib64"})
+    for (std::string& path : matches(fmt::format("{}/{}", folder, soname))) paths.push_back(std::move(path));
+  for (std::string& path : python_candidates(soname)) paths.push_back(std::move(path));
+  return paths;
+}
+
 FoundLibrary find_library(const LibraryKind& kind, int cuda_major) {
+  return find_library(kind, cuda_major, library_candidates(kind.soname, folder_of_plugin()));
+}
+
+FoundLibrary find_library(const LibraryKind& kind, int cuda_major,
+                          const std::vector<std::string>& candidates) {
   FoundLibrary found;
-  for (const std::string& path : candidates_for(kind.soname)) {
+  for (const std::string& path : candidates) {
     void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       const std::string why = dlerror();  // begins with the path where the file itself is the matter

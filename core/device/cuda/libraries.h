@@ -34,9 +34,14 @@ struct FoundLibrary {
   void* function(const char* name) const;
 };
 
-/// The first one that opens and is not of another major version of CUDA than `cuda_major`. Looks, in this
-/// order, in the folders of KOLO_CUDA_LIBRARIES (`a:b`), next to the plug-in, in the loader's folders, in the
-/// toolkit's, and in those in which pip puts NVIDIA's packages for each python3 in PATH.
+/// The paths at which to look, in this order: the folders of KOLO_CUDA_LIBRARIES (`a:b`), the folder
+/// `beside`, the name alone (the loader's folders), the toolkit's folders, and those in which pip puts
+/// NVIDIA's packages for each python3 in PATH.
+std::vector<std::string> library_candidates(const std::string& soname, const std::string& beside);
+/// The first one that opens and is not of another major version of CUDA than `cuda_major`.
+FoundLibrary find_library(const LibraryKind& kind, int cuda_major,
+                          const std::vector<std::string>& candidates);
+/// At those paths, with the plug-in's folder.
 FoundLibrary find_library(const LibraryKind& kind, int cuda_major);
 
 /// The functions that one of these libraries is opened for. One thread.
