@@ -82,18 +82,18 @@ std::string ColumnWords::ignore_text() const {
 std::string ColumnWords::warning() const {
   const std::size_t count = column_.words.size();
   if (count < kFewWords || 2 * count <= found_.size() || options_.is_split) return "";
-  const std::string column = column_text(column_.place, column_.name);
-  if (options_.is_label)
-    return fmt::format("the label, column {}, has {} classes in {} rows; --target names another column",
-                       column, count, found_.size());
   const auto number = std::find_if(column_.words.begin(), column_.words.end(), looks_like_number);
-  return fmt::format(
-      "column {} is one of words, with {} different ones in {} rows, of which a model learns little{}; {}",
-      column, count, found_.size(),
+  const std::string meant =
       number == column_.words.end()
           ? ""
-          : fmt::format(" (some may be meant as numbers, such as {:?}, which kolo cannot read)", *number),
-      ignore_text());
+          : fmt::format(" (some may be meant as numbers, such as {:?}, which kolo cannot read)", *number);
+  const std::string column = column_text(column_.place, column_.name);
+  if (options_.is_label)
+    return fmt::format("the label, column {}, has {} classes in {} rows{}; --target names another column",
+                       column, count, found_.size(), meant);
+  return fmt::format(
+      "column {} is one of words, with {} different ones in {} rows, of which a model learns little{}; {}",
+      column, count, found_.size(), meant, ignore_text());
 }
 
 void ColumnWords::finish() {

@@ -341,7 +341,7 @@ std::string classes_text(const SampleSet& samples) {
   if (counts.empty()) return text;
   if (counts.size() > kMostNamed) {
     const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
-    return text + (*least == *most ? fmt::format(" of {} samples each", *least)
+    return text + (*least == *most ? fmt::format(" of {} sample{} each", *least, *least == 1 ? "" : "s")
                                    : fmt::format(" of {} to {} samples", *least, *most));
   }
   std::vector<std::string> each;

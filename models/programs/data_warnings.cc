@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <kolo/core/base/log.h>
@@ -72,36 +73,55 @@ std::vector<float> sizes_of(const SampleSet& samples, Tensor Batch::*which) {
   return sizes;
 }
 
-// `column 2 "size"` of the element.
-std::string column_of(const SampleKind& kind, std::size_t element) {
-  if (!kind.table) return fmt::format("number {}", element + 1);
-  for (const TableColumn& column : kind.table->features) {
-    if (element < static_cast<std::size_t>(column.elements()))
-      return "column " + detail::column_text(column.place, column.name);
-    element -= static_cast<std::size_t>(column.elements());
+// An element of a sample.
+struct Element {
+  std::string column;    // `column 2 "size"`
+  bool is_word = false;  // 0 or 1
+};
+
+std::vector<Element> elements_of(const SampleKind& kind) {
+  std::vector<Element> elements;
+  if (kind.table)
+    for (const TableColumn& column : kind.table->features)
+      elements.resize(elements.size() + static_cast<std::size_t>(column.elements()),
+                      {.column = "column " + detail::column_text(column.place, column.name),
+                       .is_word = !column.words.empty()});
+  for (std::size_t i = elements.size(); i < static_cast<std::size_t>(kind.shape.dim(0)); ++i)
+    elements.push_back({.column = fmt::format("number {}", i + 1)});
+  return elements;
+}
+
+// "" where the columns of a table, or the numbers of a sample, are not very different.
+std::string different_sizes(const SampleSet& train) {
+  constexpr float kDiffer = 100;
+  constexpr std::int64_t kFewNumbers = 100;  // of a sample: measured ones rather than pixels
+  const SampleKind& kind = train.kind();
+  if (kind.shape.rank() != 1 || (!kind.table && kind.shape.dim(0) > kFewNumbers)) return "";
+  const std::vector<Element> elements = elements_of(kind);
+  const std::vector<float> sizes = sizes_of(train, &Batch::samples);
+  std::optional<std::size_t> least, most;  // of numbers
+  bool has_words = false;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    has_words |= elements[i].is_word;
+    if (sizes[i] == 0 || elements[i].is_word) continue;
+    if (!least || sizes[i] < sizes[*least]) least = i;
+    if (!most || sizes[i] > sizes[*most]) most = i;
   }
+  if (!most) return "";
+  const std::string largest = fmt::format("up to {:.4g} in {}", sizes[*most], elements[*most].column);
+  if (sizes[*most] > kDiffer * sizes[*least])
+    return fmt::format("numbers are up to {:.4g} in {} and {}", sizes[*least], elements[*least].column,
+                       largest);
+  if (has_words && sizes[*most] > kDiffer)
+    return fmt::format("numbers are {}, and words are 0 or 1", largest);
   return "";
 }
 
-// Of tables, and of arrays with so few numbers a sample that they are measured ones rather than pixels.
 void hint_at_normalize(const SampleSet& train) {
-  constexpr float kDiffer = 100, kLargeTarget = 100;
-  constexpr std::int64_t kFewNumbers = 100;
-  const SampleKind& kind = train.kind();
+  constexpr float kLargeTarget = 100;
   std::vector<std::string> why;
-  if (kind.shape.rank() == 1 && (kind.table || kind.shape.dim(0) <= kFewNumbers)) {
-    const std::vector<float> sizes = sizes_of(train, &Batch::samples);
-    std::optional<std::size_t> least, most;
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      if (sizes[i] == 0) continue;
-      if (!least || sizes[i] < sizes[*least]) least = i;
-      if (!most || sizes[i] > sizes[*most]) most = i;
-    }
-    if (least && sizes[*most] > kDiffer * sizes[*least])
-      why.push_back(fmt::format("numbers are up to {:.4g} in {} and up to {:.4g} in {}", sizes[*least],
-                                column_of(kind, *least), sizes[*most], column_of(kind, *most)));
-  }
-  if (kind.label_kind == LabelKind::numbers) {
+  if (std::string differ = different_sizes(train); !differ.empty()) why.push_back(std::move(differ));
+  if (train.kind().label_kind == LabelKind::numbers) {
     const std::vector<float> sizes = sizes_of(train, &Batch::labels);
     const float most = *std::max_element(sizes.begin(), sizes.end());
     if (most > kLargeTarget) why.push_back(fmt::format("numbers to find are up to {:.4g}", most));

@@ -155,7 +155,8 @@ void write_folder_config(const std::string& folder, const TrainOptions& options,
   const std::string text = json_text(config, 1) + "\n";
   if (text != before) write_durable_file(folder_config_path(folder), text);
   if (data.drawn.empty()) return;
-  const std::string path = folder + "/testing.txt", names = fmt::format("{}\n", fmt::join(data.drawn, "\n"));
+  const std::string path = fmt::format("{}/{}", folder, kDrawnFile),
+                    names = fmt::format("{}\n", fmt::join(data.drawn, "\n"));
   std::ifstream file(path, std::ios::binary);
   if (names != std::string(std::istreambuf_iterator<char>(file), {})) write_durable_file(path, names);
 }

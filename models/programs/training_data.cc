@@ -74,11 +74,13 @@ Variable fixed_variable(const Scope& s, const std::string& name, const Shape& sh
 }
 
 // Of what was read as other samples are: unknown words, and what else it has not in common with them.
-std::string testing_text(const SampleSet* test, const std::string& train_note) {
-  if (test == nullptr) return "and 0 for testing";
-  const std::string& note = test->kind().note;
-  const bool says_more = !note.empty() && note != train_note;
-  return fmt::format("and {} for testing{}", test->size(), says_more ? fmt::format(" ({})", note) : "");
+std::string testing_text(const TrainOptions& options, const TrainingData& data) {
+  if (data.test == nullptr) return "and 0 for testing";
+  std::string text = fmt::format("and {} for testing", data.test->size());
+  const std::string& note = data.test->kind().note;
+  if (!note.empty() && note != data.train->kind().note) return fmt::format("{} ({})", text, note);
+  if (data.drawn.empty() || options.checkpoint_dir.empty()) return text;
+  return fmt::format("{} ({}/{} names them)", text, options.checkpoint_dir, kDrawnFile);
 }
 
 }  // namespace
@@ -106,8 +108,7 @@ TrainingData load_training_data(const TrainOptions& options, bool training) {
   const bool is_usual = kind.label_kind == LabelKind::one_class;
   if (process().rank == 0)
     log_info("data: {}{}, {}", description(*data.train),
-             is_usual ? "" : fmt::format(", loss {}", loss_name(options, kind)),
-             testing_text(data.test.get(), kind.note));
+             is_usual ? "" : fmt::format(", loss {}", loss_name(options, kind)), testing_text(options, data));
   return data;
 }
 

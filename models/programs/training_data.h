@@ -18,6 +18,9 @@ namespace kolo::models {
 /// The variable that a model trained with --normalize has.
 inline constexpr char kInputMean[] = "input/mean";
 
+/// What of a checkpoint folder lists TrainingData::drawn, a name a line.
+inline constexpr char kDrawnFile[] = "testing.txt";
+
 struct TrainingData {
   std::shared_ptr<const SampleSet> train;  // nullptr: it was not asked for
   std::shared_ptr<const SampleSet> test;   // nullptr: there is none

@@ -79,6 +79,9 @@ TEST_F(CsvNumbers, ThatAreTakenAsWordsAreWarnedOf) {
   EXPECT_THAT(read("a,name\n" + rows(30, "{2},n{0}\n")).warnings,
               ElementsAre(AllOf(HasSubstr("the label, column 2 \"name\", has 30 classes in 30 rows"),
                                 HasSubstr("--target names another column"))));
+  EXPECT_THAT(
+      read("a,price\n" + rows(30, "{2},{0} €\n")).warnings,
+      ElementsAre(AllOf(HasSubstr("has 30 classes"), HasSubstr("such as \"0 €\", which kolo cannot read"))));
   EXPECT_THAT(read("colour,label\n" + rows(30, "c{2},{1}\n")).warnings, IsEmpty());
 }
 

@@ -66,6 +66,8 @@ class Warnings(ProgramTest):
         for words in said:
             self.assertIn(words, first.err)
         self.assertNotIn("--normalize", self.assert_ok(self.ask("--steps", 3)).err)
+        words = self.table("a,b,label", [f"{i % 5 * 1000},w{i % 3},{i % 2}" for i in range(60)])
+        self.assertIn('numbers are up to 4000 in column 1 "a", and words are 0 or 1: ', self.assert_ok(self.train("mlp", words)).err)
         self.assertNotIn("brings all", self.assert_ok(self.train("mlp", table, "--normalize")).err)
         self.assertNotIn("brings all", self.assert_ok(self.train("mlp", self.table("a,b,label", [f"{i % 5},{i % 3},{i % 2}" for i in range(60)]))).err)
 
@@ -108,7 +110,7 @@ class Warnings(ProgramTest):
         table = self.table("a,label", [f"{i},{i % 2}" for i in range(60)])
         result = self.assert_ok(self.train("mlp", table, "--checkpoint-dir", self.ck))
         names = (self.ck / "testing.txt").read_text().splitlines()
-        self.assertIn(f"and {len(names)} for testing", result.err)
+        self.assertIn(f"and {len(names)} for testing ({self.ck}/testing.txt names them)", result.err)
         for name in names:
             self.assertRegex(name, r"^t\.csv:\d+$")
         tested = self.assert_ok(self.ask("--evaluate")).done
