@@ -192,7 +192,7 @@ class TrainingRun {
   std::shared_ptr<EvaluationHook> evaluation_;
   std::shared_ptr<CommunicationShareHook> communication_;
   std::optional<MonitoredTrainingSession> session_;
-  double own_loss_ = 0;
+  std::optional<double> own_loss_;  // of the last step
   bool made_steps_ = false;
 };
 
@@ -347,21 +347,25 @@ void TrainingRun::take_steps() {
   if (!fixed_rate)
     fetches.emplace_back(net_->recipe->learning_rate.in_graph(Scope(net_->graph), DType::f32, "rate"));
   Batch batch;
+  double of_passes = 0;
+  int passes = 0;  // of the step so far
   while (step() < last_step_ && !session_->should_stop() && watch_->why_to_stop().empty()) {
     with_skip_hint(data_->kind(), [&] { batches_->next(batch); });
     const std::int64_t before = step();
     const auto values = session_->run(fetches, net_->feeds(batch, *scale_, before));
     if (!values[0]) break;  // another rank's data ended: the step was applied nowhere
-    own_loss_ = values[0].value<float>();
     made_steps_ = true;
-    if (step() > before)  // else more batches belong to this step
-      look_at_step(fixed_rate ? *fixed_rate : values.back().value<float>());
+    of_passes += values[0].value<float>();
+    ++passes;
+    if (step() == before) continue;  // more batches belong to this step
+    own_loss_ = std::exchange(of_passes, 0) / std::exchange(passes, 0);
+    look_at_step(fixed_rate ? *fixed_rate : values.back().value<float>());
   }
 }
 
 void TrainingRun::look_at_step(double rate) {
   if (progress_->is_due(step()))
-    progress_->step(step(), own_loss_, rate, communication_ ? communication_->share() : std::nullopt);
+    progress_->step(step(), *own_loss_, rate, communication_ ? communication_->share() : std::nullopt);
   const bool is_last = step() >= last_step_;  // of which the end tells
   if (options_.validate_every && (is_last ? watch_->keeps() : is_on_grid()))
     if (const auto found = evaluation_->evaluate(session_->session())) {
@@ -377,7 +381,7 @@ void TrainingRun::close() {
   TrainResult result;
   result.global_step = step();
   progress_->stop(result.global_step);
-  if (made_steps_) result.loss = mean_over_ranks(own_loss_);
+  if (own_loss_) result.loss = mean_over_ranks(*own_loss_);
   result.stopped_on_request = session_->stopped_on_request();
   evaluation_->skip(result.stopped_on_request);
   session_->close();  // saves, then evaluates: a kill during the evaluation loses nothing

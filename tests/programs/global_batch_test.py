@@ -77,6 +77,14 @@ class GlobalBatch(ProgramTest):
         self.assert_alike(results)
         self.assertEqual(results[0].done["global_step"], 3)  # 7,000 digits
 
+    def test_a_step_of_several_passes_tells_the_loss_of_all_its_samples(self):
+        for size in (("--global-batch", 53), ("--global-batch", 3000, "--epoch-end", "fill")):
+            with self.subTest(size=size):
+                results = [self.assert_ok(run(*SMALL, *size, "--steps", 4, "--backward-passes", passes)) for passes in (1, 4, 7)]
+                self.assert_alike(results)
+                for result in results[1:]:
+                    self.assertAlmostEqual(result.done["loss"] / results[0].done["loss"], 1, delta=1e-5)
+
     def test_epochs_are_passes_over_the_samples_whatever_the_steps_before_took(self):
         train = (*SMALL, "--checkpoint-dir", self.folder)
         self.assert_ok(run(*train, "--batch-size", 50, "--steps", 35, ranks=2))  # half of the 7,000 digits
