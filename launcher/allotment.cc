@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include <kolo/core/base/batch_job.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/json_text.h>
 #include <kolo/core/base/text.h>
@@ -46,6 +47,9 @@ class Reader {
     const auto value = number(name);
     if (has(name) && !value) refuse(name);
     return value;
+  }
+  std::string job_of(const char* system) const {
+    return detail::batch_job_of(system, [this](const char* name) { return text(name); }).job;
   }
   std::optional<std::string> ask(const std::vector<std::string>& command) const { return ask_(command); }
   [[noreturn]] void refuse(const std::string& name) const {
@@ -116,9 +120,6 @@ Allotment of_slurm(const Reader& read) {
   for (int& cores : job.cores) cores = std::max(1, cores / divisor);
   if (job.cores_per_rank) job.cores_per_rank = std::max(1, *job.cores_per_rank / divisor);
   job.gpus_per_host = read.number("SLURM_GPUS_ON_NODE");
-  job.job = read.text("SLURM_JOB_ID");
-  if (read.has("SLURM_ARRAY_JOB_ID"))
-    job.job = read.text("SLURM_ARRAY_JOB_ID") + "_" + read.text("SLURM_ARRAY_TASK_ID");
   job.restarts = read.number("SLURM_RESTART_COUNT").value_or(0);
   job.ranks = std::min(total_slots(job.hosts),
                        read.checked_number("SLURM_NTASKS").value_or(std::numeric_limits<int>::max()));
@@ -149,7 +150,6 @@ Allotment of_pbs(const Reader& read) {
     const auto threads = read.number("OMP_NUM_THREADS");
     job.cores_per_rank = threads && *threads != *cpus ? *threads : std::max(1, *cpus / job.hosts[0].slots);
   }
-  job.job = read.text("PBS_JOBID");
   return job;
 }
 
@@ -168,14 +168,12 @@ Allotment of_lsf(const Reader& read) {
     if (job.hosts.empty()) read.refuse(job.source);
   }
   job.cores = slots_of(job.hosts);
-  job.job = read.text("LSB_JOBID");
   return job;
 }
 
 Allotment of_grid_engine(const Reader& read) {
   Allotment job;
   add_hosts_of_file(read, "PE_HOSTFILE", true, job);
-  job.job = read.text("JOB_ID");
   job.restarts = read.number("RESTARTED").value_or(0);
   return job;
 }
@@ -194,7 +192,6 @@ std::optional<Allotment> of_flux(const Reader& read) {
   const int each = std::max(1, cores / static_cast<int>(names.size()));
   for (const std::string& name : names) add_host(job.hosts, name, each);
   job.cores = slots_of(job.hosts);
-  job.job = read.text("FLUX_JOB_ID");
   return job;
 }
 
@@ -260,6 +257,7 @@ std::optional<Allotment> find_allotment(const Environment& environment, const As
     job = system.read(read);
     if (!job) continue;
     job->system = system.name;
+    job->job = read.job_of(system.name);
     if (job->ranks == 0) job->ranks = total_slots(job->hosts);
   }
   return job;

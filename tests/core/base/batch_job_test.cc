@@ -35,13 +35,21 @@ TEST(BatchJob, IsTheOneOfTheSystemThatIsHere) {
   EXPECT_THAT(found({{"FLUX_JOB_ID", "f2"}}), is("f2", "", ""));
 }
 
+TEST(BatchJob, NamesItsSystem) {
+  EXPECT_EQ(found({}).system, "");
+  EXPECT_EQ(found({{"SLURM_JOB_ID", "46"}}).system, "Slurm");
+  EXPECT_EQ(found({{"JOB_ID", "8"}}).system, "Grid Engine");
+  EXPECT_EQ(batch_job_of("LSF", [](const char*) { return "5"; }).job, "5[5]");
+}
+
+// As bkill, qdel and scontrol take it.
 TEST(BatchJob, OfAnArrayHasATask) {
   EXPECT_THAT(found({{"SLURM_JOB_ID", "48"}, {"SLURM_ARRAY_JOB_ID", "46"}, {"SLURM_ARRAY_TASK_ID", "0"}}),
               is("46_0", "46", "0"));
   EXPECT_THAT(found({{"PBS_JOBID", "12[3].server"}, {"PBS_ARRAY_INDEX", "3"}}),
               is("12[3].server", "12", "3"));
-  EXPECT_THAT(found({{"LSB_JOBID", "7"}, {"LSB_JOBINDEX", "2"}}), is("7_2", "7", "2"));
-  EXPECT_THAT(found({{"JOB_ID", "8"}, {"SGE_TASK_ID", "1"}}), is("8_1", "8", "1"));
+  EXPECT_THAT(found({{"LSB_JOBID", "7"}, {"LSB_JOBINDEX", "2"}}), is("7[2]", "7", "2"));
+  EXPECT_THAT(found({{"JOB_ID", "8"}, {"SGE_TASK_ID", "1"}}), is("8.1", "8", "1"));
 }
 
 }  // namespace
