@@ -263,17 +263,9 @@ std::optional<Allotment> find_allotment(const Environment& environment, const As
   return job;
 }
 
-std::optional<std::chrono::system_clock::time_point> find_end(const Allotment& allotment,
-                                                              const Environment& environment,
-                                                              const Ask& ask) {
-  using Clock = std::chrono::system_clock;
-  if (allotment.system != "Slurm") return std::nullopt;
-  // Asked first: the end may have been moved since the job began.
-  const auto said = ask({"squeue", "-h", "-o", "%e", "-j", allotment.job});
-  if (const auto end = parse_slurm_time(said.value_or(""))) return end;
-  const auto seconds = environment.find("SLURM_JOB_END_TIME");
-  const auto end = seconds == environment.end() ? std::nullopt : parse_int64(seconds->second);
-  return end ? std::optional(Clock::from_time_t(*end)) : std::nullopt;
+detail::BatchJob batch_job_of(const std::optional<Allotment>& allotment) {
+  return allotment ? detail::BatchJob{.system = allotment->system, .job = allotment->job}
+                   : detail::BatchJob{};
 }
 
 std::vector<int> cores_of_ranks(const Allotment& allotment, const std::vector<Host>& hosts, int ranks) {

@@ -1,13 +1,13 @@
-// What a batch system has set aside for this job: hosts, ranks, cores, its number there and its end.
+// What a batch system has set aside for this job: hosts, ranks, cores and its number there.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <kolo/core/base/batch_job.h>
 #include <kolo/launcher/hosts.h>
 
 namespace kolo::launcher {
@@ -44,10 +44,8 @@ Environment own_environment();
 /// `<VARIABLE>="<value>" says no hosts; …` for a variable, or a file that it names, that does not parse.
 std::optional<Allotment> find_allotment(const Environment& environment, const Ask& ask);
 
-/// When the system ends the job: SLURM_JOB_END_TIME, else Slurm is asked. Nothing where there is no end, or
-/// where nobody tells it.
-std::optional<std::chrono::system_clock::time_point> find_end(const Allotment& allotment,
-                                                              const Environment& environment, const Ask& ask);
+/// The job that has been allotted; an empty one where there is none.
+detail::BatchJob batch_job_of(const std::optional<Allotment>& allotment);
 
 /// The cores that each rank has on each of `hosts` when `ranks` of them run there, in order; 0 where the
 /// allotment does not tell. Hosts are found by their name.

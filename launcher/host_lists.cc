@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <ctime>
 #include <limits>
 
 #include <kolo/core/base/text.h>
@@ -98,13 +97,6 @@ std::vector<int> expand_counts(std::string_view text) {
     counts.insert(counts.end(), *times, static_cast<int>(*count));
   }
   return counts;
-}
-
-std::optional<std::chrono::system_clock::time_point> parse_slurm_time(const std::string& text) {
-  std::tm local = {};
-  if (strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &local) == nullptr) return std::nullopt;
-  local.tm_isdst = -1;
-  return std::chrono::system_clock::from_time_t(std::mktime(&local));
 }
 
 std::string word_after(std::string_view text, std::string_view words) {

@@ -1,8 +1,6 @@
-// Lists of hosts and of numbers, times, and words in sentences, as batch systems and launchers write them.
+// Lists of hosts and of numbers, and words in sentences, as batch systems and launchers write them.
 #pragma once
 
-#include <chrono>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,9 +14,6 @@ std::vector<std::string> expand_host_list(std::string_view text);
 /// `2(x3),1`, Slurm's numbers for each host: 2, 2, 2, 1. All are at least 1. Empty for a text that is no such
 /// list, or for more than a million.
 std::vector<int> expand_counts(std::string_view text);
-
-/// `2026-11-28T06:14:21`, in the time of this place, at the start of `text`; nothing for anything else.
-std::optional<std::chrono::system_clock::time_point> parse_slurm_time(const std::string& text);
 
 /// What follows `words` in `text`, up to a blank or a line's end; "" where they are not in it.
 std::string word_after(std::string_view text, std::string_view words);

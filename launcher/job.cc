@@ -40,7 +40,7 @@ constexpr size_t kMostAtEnd = 64 << 20;   // when all have ended: more than thei
 
 class Job {
  public:
-  Job(const Options& options, const Surroundings& found, StopTime& stop_time, SignalQueue& signals,
+  Job(const Options& options, const Surroundings& found, detail::StopTime& stop_time, SignalQueue& signals,
       OutputFiles* files, ElasticHosts* elastic);
   JobResult run();
 
@@ -68,7 +68,7 @@ class Job {
 
   const Options& options_;
   ElasticHosts* const elastic_;
-  StopTime& stop_time_;
+  detail::StopTime& stop_time_;
   SignalQueue& signals_;
   const bool here_;
   const bool tagged_;
@@ -96,7 +96,7 @@ bool wants_prefix(const Options& options) {
   return options.prefix == Prefix::always || (options.prefix == Prefix::automatic && options.ranks > 1);
 }
 
-Job::Job(const Options& options, const Surroundings& found, StopTime& stop_time, SignalQueue& signals,
+Job::Job(const Options& options, const Surroundings& found, detail::StopTime& stop_time, SignalQueue& signals,
          OutputFiles* files, ElasticHosts* elastic)
     : options_(options),
       elastic_(elastic),
@@ -121,7 +121,7 @@ Job::Job(const Options& options, const Surroundings& found, StopTime& stop_time,
                                          ? compose_srun(redirected, found, tagged_)
                                          : compose_mpirun(redirected, found, tagged_);
   if (here_) command = listening_on_loopback(std::move(command));
-  router_.note(fmt::format("kolorun: {}: {} ranks: {}", date_text(std::chrono::system_clock::now()),
+  router_.note(fmt::format("kolorun: {}: {} ranks: {}", detail::date_text(std::chrono::system_clock::now()),
                            options.ranks, shell_quote(options.program)));
   mpirun_ = start_child(command, options.hand_on_stdin ? Input::inherited : Input::none);
 }
@@ -275,7 +275,8 @@ void Job::handle_stop_time() {
   if (stage_ != Stage::running || !stop_time_.when() || now < *stop_time_.when()) return;
   const auto end = stop_time_.confirm();
   if (!end) return;
-  router_.say(fmt::format("kolorun: the job's time ends at {}; asking the ranks to stop", clock_text(*end)));
+  router_.say(
+      fmt::format("kolorun: the job's time ends at {}; asking the ranks to stop", detail::clock_text(*end)));
   ask_to_stop();
   if (ranks_asked_) set_deadline(std::max(milliseconds(1000), std::chrono::floor<milliseconds>(*end - now)));
 }
@@ -382,7 +383,7 @@ JobResult Job::run() {
 
 }  // namespace
 
-JobResult run_job(const Options& options, const Surroundings& found, StopTime& stop_time,
+JobResult run_job(const Options& options, const Surroundings& found, detail::StopTime& stop_time,
                   SignalQueue& signals, OutputFiles* files, ElasticHosts* elastic) {
   return Job(options, found, stop_time, signals, files, elastic).run();
 }

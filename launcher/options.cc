@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/exit_code.h>
 #include <kolo/core/base/text.h>
 #include <kolo/launcher/foreign_options.h>
 #include <kolo/launcher/option_values.h>
@@ -50,7 +51,9 @@ po::options_description make_description() {
       "start nothing: ask the ranks on this host to stop, and wait "
       "until they have ended; exit code 0 if all have")("wait", text("S"),
                                                         "for --stop-here: at most so many seconds (25)")(
-      "requeue", "when the ranks were stopped and have saved, ask the batch system to start this job again")(
+      "requeue",
+      "when the ranks were stopped and have saved, ask the batch system to start this job again "
+      "(KOLO_REQUEUE=1)")(
       "stopped-exit-code", text("N"),
       "exit code of a job that was stopped and has saved (KOLO_STOPPED_EXIT_CODE, else 0; with --requeue "
       "75)")("restarts", text("N"), "start a failed job again, up to N times (0)");
@@ -293,23 +296,23 @@ bool read_stop_here(Options& options, const po::variables_map& values) {
 }
 
 void read_stopping(Options& options, const po::variables_map& values, const Environment& environment) {
-  constexpr int kTemporaryFailure = 75;  // EX_TEMPFAIL of sysexits.h
-  constexpr int kMost = 125;             // shells use those above
-  const auto set = environment.find("KOLO_STOPPED_EXIT_CODE");
-  options.requeue = values.count("requeue") > 0;
+  constexpr int kMost = 125;  // shells use those above
+  const auto set = environment.find("KOLO_STOPPED_EXIT_CODE"), asked = environment.find("KOLO_REQUEUE");
+  options.requeue = values.count("requeue") > 0 ||
+                    (asked != environment.end() && whole_number("KOLO_REQUEUE", asked->second, 0, 1) == 1);
   if (values.count("stopped-exit-code"))
     options.stopped_exit_code = static_cast<int>(
         whole_number("--stopped-exit-code", values["stopped-exit-code"].as<std::string>(), 0, kMost));
   else if (set != environment.end())
     options.stopped_exit_code =
         static_cast<int>(whole_number("KOLO_STOPPED_EXIT_CODE", set->second, 0, kMost));
-  else if (options.requeue) options.stopped_exit_code = kTemporaryFailure;
+  else if (options.requeue) options.stopped_exit_code = detail::kTemporaryFailure;
   if (options.requeue && options.stopped_exit_code == 0)
     throw InvalidArgumentError(
         "--requeue needs an exit code that tells a stop from the end; leave 0 out, or choose 1 to {}", kMost);
   // To grow, the ranks are stopped; an end looks different.
   if (!options.elastic || options.stopped_exit_code != 0) return;
-  options.stopped_exit_code = kTemporaryFailure;
+  options.stopped_exit_code = detail::kTemporaryFailure;
   options.elastic->hides_stopped_code = true;
 }
 
@@ -356,8 +359,11 @@ Options parse_command_line(int argc, const char* const* argv, const Environment&
         choice("--launcher", values["launcher"].as<std::string>(), {"auto", "srun", "mpirun"}));
   if (values.count("stop-file")) options.stop_file = values["stop-file"].as<std::string>();
   if (values.count("stop-when")) options.stop_when = values["stop-when"].as<std::string>();
+  const auto stop_before = environment.find("KOLO_STOP_BEFORE");
   if (values.count("stop-before"))
     options.stop_before_s = seconds_of("--stop-before", values["stop-before"].as<std::string>());
+  else if (stop_before != environment.end())
+    options.stop_before_s = seconds_of("KOLO_STOP_BEFORE", stop_before->second);
   options.elastic = read_elastic(values, given_ranks(values));
   read_stopping(options, values, environment);
   if (options.elastic) options.restarts = ElasticOptions::kRestarts;

@@ -10,11 +10,11 @@
 #include <string>
 
 #include <kolo/core/base/elastic_restart.h>
+#include <kolo/core/base/stop_time.h>
 #include <kolo/launcher/elastic_hosts.h>
 #include <kolo/launcher/job.h>
 #include <kolo/launcher/output_files.h>
 #include <kolo/launcher/requeue.h>
-#include <kolo/launcher/stop_time.h>
 
 namespace kolo::launcher {
 namespace {
@@ -51,7 +51,8 @@ class Restarts {
       : options_(std::move(options)),
         found_(std::move(found)),
         signals_(signals),
-        stop_time_(options_, own_environment(), ask_program) {
+        stop_time_(batch_job_of(options_.allotment), options_.stop_before_s, kolo::detail::own_variable,
+                   kolo::detail::ask_program) {
     if (options_.elastic)
       elastic_.emplace(options_, found_, signals_, [this](const std::string& line) { tell(line); });
   }
@@ -69,7 +70,7 @@ class Restarts {
   Options options_;
   Surroundings found_;
   SignalQueue& signals_;
-  StopTime stop_time_;
+  detail::StopTime stop_time_;
   std::optional<ElasticHosts> elastic_;
   std::optional<OutputFiles> files_;
   Progress progress_;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include <kolo/core/base/stop_time.h>
 #include <kolo/core/base/text.h>
 #include <kolo/launcher/host_lists.h>
 
@@ -84,7 +85,7 @@ bool SlurmJob::is_ended_by(const std::vector<std::string>& lost) const {
   std::istringstream nodes(
       ask_({"sinfo", "-h", "-N", "-n", fmt::format("{}", fmt::join(lost, ",")), "-o", "%T %H"}).value_or(""));
   for (std::string state, since; nodes >> state >> since;) {
-    const auto time = parse_slurm_time(since);
+    const auto time = detail::parse_slurm_time(since);
     if (state.starts_with("down") && time && std::chrono::system_clock::now() - *time < kAMoment) return true;
   }
   return false;

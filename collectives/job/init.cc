@@ -23,6 +23,7 @@
 #include <kolo/core/base/launcher.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
+#include <kolo/core/base/requeue.h>
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/core/base/text.h>
 #include <kolo/core/runtime/compare_ranks.h>
@@ -68,10 +69,23 @@ int code_of_stops() {
   }
 }
 
+pid_t job_starts_again = 0;  // the process that has asked for it, which then waits for its end
+
+// Under srun or mpirun without kolorun, by rank 0. All ranks have left, so all is saved; none has ended yet,
+// which a launcher may take for a reason to kill the others.
+void ask_for_requeue() {
+  const std::int64_t step = last_completed_step();
+  const auto known = step < 0 ? std::nullopt : std::optional(step);
+  const auto answer = detail::ask_for_requeue(detail::find_batch_job(), "kolo", known);
+  std::fprintf(stderr, "%s\n", answer.line.c_str());
+  if (answer.starts_again) job_starts_again = getpid();
+}
+
 // All ranks of a stopped training return exit_code(): none has failed, and MPI_Abort would kill those that
 // still leave. A batch system starts a job again that ends with this code, so no failure may.
 void on_process_exit(int code, void*) {
   const auto runtime = detail::current_runtime();
+  if (!runtime && code != 0 && job_starts_again == getpid()) detail::wait_to_be_ended(code);
   if (!runtime || !runtime->is_own()) return;
   if (code != 0 && code != code_of_stops()) {
     end_job(code);
@@ -92,6 +106,7 @@ void on_process_exit(int code, void*) {
     end_job(1);
     std::_Exit(1);
   }
+  if (job_starts_again == getpid()) detail::wait_to_be_ended(code);
 }
 
 void install_handlers_once() {
@@ -113,6 +128,7 @@ Parsed parse_environment() {
   Parsed parsed;
   try {
     parsed.options = EngineOptions::from_environment();
+    detail::StopNotice::plan_of_environment();
   } catch (const Error& error) {
     parsed.error = error.what();
     parsed.code = error.code();
@@ -262,6 +278,8 @@ void init(std::span<const int> ranks) {
 void shutdown() {
   const auto runtime = detail::current_runtime();
   if (!runtime) return;
+  if (runtime->process().rank == 0 && detail::was_training_stopped() && detail::wants_requeue())
+    runtime->before_end(ask_for_requeue);
   take_down(runtime);
   set_process({});
 }

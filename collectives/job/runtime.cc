@@ -255,6 +255,7 @@ void Runtime::leave() {
   notice_.reset();
   if (!thread_) {
     engine_->close();
+    if (before_end_) before_end_();
     return;
   }
   thread_->call([this] { engine_->begin_close(); });
@@ -265,6 +266,7 @@ void Runtime::leave() {
       wait_for_others();
       if (at_leave_) at_leave_(!thread_->error());
     }
+    if (before_end_) before_end_();
     thread_->set_watchdog(nullptr);
     thread_->set_idle_work(nullptr);
     thread_->set_last_words(nullptr);

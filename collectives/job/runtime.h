@@ -70,8 +70,9 @@ class Runtime {
   void say_goodbye() {
     if (lifelines_) lifelines_->say_goodbye();
   }
-  /// Of the end of this host, as KOLO_STOP_WHEN and KOLO_STOP_FILE ask; until leave(). By one rank of a host.
-  void look_for_notice() { notice_ = StopNotice::from_environment(); }
+  /// Of the end of this host, as KOLO_STOP_WHEN and KOLO_STOP_FILE ask, and by rank 0 of the job's,
+  /// KOLO_STOP_BEFORE; until leave(). By one rank of a host.
+  void look_for_notice() { notice_ = StopNotice::of(StopNotice::plan_of_environment(), process_.rank == 0); }
   /// Ends what is pending, tells the other ranks and waits until all have left; finalises MPI if it started
   /// it.
   void leave();
@@ -79,6 +80,9 @@ class Runtime {
   /// have all been given up, as the process may be ended then. Takes the place of what was given before.
   /// together: all ranks are here. On the communication thread.
   void at_leave(std::function<void(bool together)> work) { at_leave_ = std::move(work); }
+  /// Runs once all ranks have left, before MPI_Finalize: none of them has ended. On the communication thread,
+  /// where there is one.
+  void before_end(std::function<void()> work) { before_end_ = std::move(work); }
 
  private:
   void start_mpi(int* argc, char*** argv);
@@ -110,6 +114,7 @@ class Runtime {
   std::vector<std::string> hosts_;
   std::atomic<int> lost_rank_{-1}, second_lost_rank_{-1};  // neighbours
   std::function<void(bool together)> at_leave_;
+  std::function<void()> before_end_;
   std::unique_ptr<Lifelines> lifelines_;  // its thread uses the above
 };
 

@@ -1,10 +1,8 @@
 #include <kolo/collectives/job/stop_notice.h>
 
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +12,8 @@
 #include <cstring>
 #include <utility>
 
+#include <kolo/core/base/batch_job.h>
+#include <kolo/core/base/child_program.h>
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
@@ -27,39 +27,23 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kBetweenLooks{20};  // at a command that runs
-
-// In a process group of its own, with the signals of a new program; it reads and says nothing. -1 if it
-// cannot be started.
-pid_t start_shell(const std::string& command) {
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_init(&attributes);
-  posix_spawn_file_actions_init(&files);
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-    posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
-  const char* const argv[] = {"sh", "-c", command.c_str(), nullptr};
-  pid_t pid = -1;
-  const int error =
-      posix_spawn(&pid, "/bin/sh", &files, &attributes, const_cast<char* const*>(argv), environ);
-  posix_spawn_file_actions_destroy(&files);
-  posix_spawnattr_destroy(&attributes);
-  return error == 0 ? pid : -1;
-}
+constexpr std::chrono::hours kLongestWait{1};
+constexpr double kLongest_s = 1e9;
 
 }  // namespace
 
-std::unique_ptr<StopNotice> StopNotice::from_environment() {
+StopNotice::Plan StopNotice::plan_of_environment() {
   Plan plan;
   plan.file = env_string("KOLO_STOP_FILE").value_or("");
   plan.command = env_string("KOLO_STOP_WHEN").value_or("");
-  if (plan.file.empty() && plan.command.empty()) return nullptr;
+  if (env_string("KOLO_STOP_BEFORE") && env_string("KOLO_LAUNCHER") != "kolorun")
+    plan.stop_before_s = env_double("KOLO_STOP_BEFORE", 0, 0, kLongest_s);
+  return plan;
+}
+
+std::unique_ptr<StopNotice> StopNotice::of(Plan plan, bool follows_job) {
+  if (!follows_job || plan.stop_before_s == 0) plan.stop_before_s.reset();
+  if (plan.file.empty() && plan.command.empty() && !plan.stop_before_s) return nullptr;
   return std::make_unique<StopNotice>(std::move(plan));
 }
 
@@ -85,7 +69,7 @@ bool StopNotice::wait_ms(milliseconds time) const {
 }
 
 bool StopNotice::command_says_so() {
-  const pid_t pid = start_shell(plan_.command);
+  const pid_t pid = spawn_program({"sh", "-c", plan_.command});
   if (pid < 0) return false;
   const auto deadline = Clock::now() + plan_.command_limit;
   int status = 0;
@@ -98,27 +82,41 @@ bool StopNotice::command_says_so() {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+// What says that this host goes; "" for nothing.
+std::string StopNotice::notice_of_host() {
+  const auto now = Clock::now();
+  if (!plan_.file.empty() && now >= next_file_) {
+    next_file_ = now + plan_.file_every;
+    if (access(plan_.file.c_str(), F_OK) == 0) return plan_.file + " is there";
+  }
+  if (plan_.command.empty() || now < next_command_) return "";
+  next_command_ = now + plan_.command_every;
+  return command_says_so() ? "\"" + plan_.command + "\" ends with 0" : "";
+}
+
+bool StopNotice::is_time_over() {
+  if (!stop_time_ || !stop_time_->when() || std::chrono::system_clock::now() < *stop_time_->when())
+    return false;
+  const auto end = stop_time_->confirm();
+  if (end) log_warning("the job's time ends at {}; asking all ranks to stop", clock_text(*end));
+  return end.has_value();
+}
+
 void StopNotice::look() {
-  auto next_file = Clock::now(), next_command = next_file;
+  next_file_ = next_command_ = Clock::now();
+  if (plan_.stop_before_s) stop_time_.emplace(find_batch_job(), plan_.stop_before_s, own_variable, plan_.run);
   for (;;) {
-    const auto now = Clock::now();
-    std::string notice;
-    if (!plan_.file.empty() && now >= next_file) {
-      next_file = now + plan_.file_every;
-      if (access(plan_.file.c_str(), F_OK) == 0) notice = plan_.file + " is there";
-    }
-    if (!plan_.command.empty() && notice.empty() && now >= next_command) {
-      next_command = now + plan_.command_every;
-      if (command_says_so()) notice = "\"" + plan_.command + "\" ends with 0";
-    }
+    const std::string notice = notice_of_host();
     if (!notice.empty()) {
       log_warning("this host is about to go: {}; asking all ranks to stop", notice);
       tell_host_goes(process().hostname);
-      request_stop();
-      return;
     }
-    auto next = plan_.file.empty() ? next_command : next_file;
-    if (!plan_.command.empty()) next = std::min(next, next_command);
+    if (!notice.empty() || is_time_over()) return request_stop();
+    auto next = Clock::now() + kLongestWait;
+    if (!plan_.file.empty()) next = std::min(next, next_file_);
+    if (!plan_.command.empty()) next = std::min(next, next_command_);
+    if (stop_time_ && stop_time_->when())
+      next = std::min(next, Clock::now() + (*stop_time_->when() - std::chrono::system_clock::now()));
     if (!wait_ms(std::max(milliseconds(1), std::chrono::ceil<milliseconds>(next - Clock::now())))) return;
   }
 }

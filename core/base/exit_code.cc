@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include <kolo/core/base/env.h>
+#include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/stop_signal.h>
 
@@ -17,8 +18,18 @@ namespace detail {
 
 int stopped_exit_code() {
   constexpr int kMost = 125;  // shells use those above
-  return static_cast<int>(env_int64("KOLO_STOPPED_EXIT_CODE", 0, 0, kMost));
+  const bool requeues = env_int64("KOLO_REQUEUE", 0, 0, 1) == 1;
+  const auto code =
+      static_cast<int>(env_int64("KOLO_STOPPED_EXIT_CODE", requeues ? kTemporaryFailure : 0, 0, kMost));
+  if (requeues && code == 0)
+    throw InvalidArgumentError(
+        "KOLO_REQUEUE=1 needs an exit code that tells a stop from the end; leave KOLO_STOPPED_EXIT_CODE=0 "
+        "out, or choose 1 to {}",
+        kMost);
+  return code;
 }
+
+bool was_training_stopped() { return last_was_stopped.load(); }
 
 void note_end_of_training(bool stopped_on_request, long long step) {
   last_was_stopped.store(stopped_on_request);

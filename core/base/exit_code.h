@@ -3,14 +3,18 @@
 
 namespace kolo {
 
-/// For `return exit_code();` at the end of main: 0, or KOLO_STOPPED_EXIT_CODE (0 to 125, 0 if unset) where a
-/// request to stop (SIGTERM, SIGINT, SIGUSR1) ended this process's last MonitoredTrainingSession before its
-/// hooks did. All ranks return the same. A batch system can then tell a job that is to go on from one that is
-/// done. Throws InvalidArgumentError for another KOLO_STOPPED_EXIT_CODE. Any thread, once the session is
-/// closed.
+/// For `return exit_code();` at the end of main: 0, or KOLO_STOPPED_EXIT_CODE (0 to 125; if unset 0, with
+/// KOLO_REQUEUE=1 75) where a request to stop (SIGTERM, SIGINT, SIGUSR1) ended this process's last
+/// MonitoredTrainingSession before its hooks did. All ranks return the same. A batch system can then tell a
+/// job that is to go on from one that is done. Throws InvalidArgumentError for another
+/// KOLO_STOPPED_EXIT_CODE, or KOLO_REQUEUE. Any thread, once the session is closed.
 int exit_code();
 
 namespace detail {
+/// Of a job that is to be started again: EX_TEMPFAIL of sysexits.h.
+inline constexpr int kTemporaryFailure = 75;
+/// Whether a request to stop ended this process's last training. Any thread.
+bool was_training_stopped();
 /// KOLO_STOPPED_EXIT_CODE. Throws as exit_code().
 int stopped_exit_code();
 /// The session, or Python's should_stop(), says how the training ended, at which step (-1 if it does not know

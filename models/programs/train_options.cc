@@ -319,8 +319,9 @@ std::string train_help() {
           "  kolo-train --checkpoint-dir ck --evaluate\n\n"
        << described_options()
        << "\nSIGTERM, SIGINT or SIGUSR1 stops all ranks after the same step, saved. Exit code 0: done; "
-          "KOLO_STOPPED_EXIT_CODE (0):\n"
-          "stopped on request and saved; 2: the command line is wrong; 1: everything else.\n";
+          "KOLO_STOPPED_EXIT_CODE (0, with\n"
+          "KOLO_REQUEUE=1 75): stopped on request and saved; 2: the command line is wrong; 1: everything "
+          "else.\n";
   return text.str();
 }
 

@@ -170,7 +170,7 @@ def elastic_restart() -> ElasticRestart:
 
 
 def exit_code() -> int:
-    """For sys.exit: KOLO_STOPPED_EXIT_CODE (0 to 125, 0 if unset) once should_stop() has said True, else 0.
+    """For sys.exit: KOLO_STOPPED_EXIT_CODE (0 to 125; if unset 0, with KOLO_REQUEUE=1 75) once should_stop() has said True, else 0.
 
     kolorun and batch systems tell by it a job that is to go on from one that is done. Raises InvalidArgumentError for
     another value of the variable.

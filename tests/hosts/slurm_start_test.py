@@ -10,8 +10,9 @@ import hosts
 import slurm
 
 TOPOLOGY = [hosts.PROBE, "topology"]
-SCRIPT = pathlib.Path(__file__).parent / "train.slurm"
-PAGE = SCRIPT.parents[2] / "docs" / "batch_systems.md"
+FOLDER = pathlib.Path(__file__).parent
+SCRIPTS = [FOLDER / "train.slurm", FOLDER / "srun.slurm"]
+PAGE = FOLDER.parents[1] / "docs" / "batch_systems.md"
 KOLORUN = hosts.BIN / "kolorun"
 
 
@@ -94,14 +95,15 @@ class Start(unittest.TestCase):
         self.assertEqual(result.code, 3, result)
         self.assertNotIn("is gone", result.err)
 
-    def test_the_script_of_the_page_trains(self):
-        self.assertIn(SCRIPT.read_text(), PAGE.read_text())
-        with tempfile.TemporaryDirectory() as folder:
-            path = f"{hosts.BIN}:{os.environ['PATH']}"
-            job = self.lab.submit(SCRIPT.read_text(), f"--chdir={folder}", env={"PATH": path, "OMP_NUM_THREADS": ""})
-            self.assertEqual(self.lab.wait_until_over(job)["JobState"], "COMPLETED", self.lab.output(job))
-            self.assertIn("done: step 100", self.lab.output(job))
-            self.assertTrue((pathlib.Path(folder) / "ck" / "model.ckpt-100.safetensors").exists())
+    def test_the_scripts_of_the_page_train(self):
+        for script in SCRIPTS:
+            with self.subTest(script=script.name), tempfile.TemporaryDirectory() as folder:
+                self.assertIn(script.read_text(), PAGE.read_text())
+                path = f"{hosts.BIN}:{os.environ['PATH']}"
+                job = self.lab.submit(script.read_text(), f"--chdir={folder}", env={"PATH": path, "OMP_NUM_THREADS": ""})
+                self.assertEqual(self.lab.wait_until_over(job)["JobState"], "COMPLETED", self.lab.output(job))
+                self.assertIn("done: step 100", self.lab.output(job))
+                self.assertTrue((pathlib.Path(folder) / "ck" / "model.ckpt-100.safetensors").exists())
 
     def test_a_batch_job_ends_with_the_code_of_its_script(self):
         job = self.lab.submit("echo on $(hostname); exit 7\n", "-n1")

@@ -140,22 +140,6 @@ TEST(CoresOfRanks, AreTheHostsDividedByTheRanksThatRunThere) {
   EXPECT_THAT(cores_of_ranks(of_two_hosts(), {{"other", 2}}, 2), ElementsAre(0));
 }
 
-TEST(End, IsAskedForSinceItMayHaveMoved) {
-  setenv("TZ", "UTC", 1);
-  const auto seconds = [](const auto& end) {
-    return std::chrono::duration_cast<std::chrono::seconds>(end->time_since_epoch()).count();
-  };
-  const Environment variables = {{"SLURM_JOB_END_TIME", "1000"}};
-  const auto asked =
-      find_end(of_two_hosts(), variables, answering({{"squeue -h -o %e -j 7", "2026-11-27T09:14:02\n"}}));
-  ASSERT_TRUE(asked);
-  EXPECT_EQ(seconds(asked), 1795770842);
-  const auto told_at_start = find_end(of_two_hosts(), variables, answering({}));
-  ASSERT_TRUE(told_at_start);
-  EXPECT_EQ(seconds(told_at_start), 1000);
-  EXPECT_FALSE(find_end(of_two_hosts(), {}, answering({{"squeue -h -o %e -j 7", "N/A\n"}})));
-}
-
 TEST(AllotmentText, HasALineForEachHost) {
   Allotment job = of_two_hosts();
   job.gpus_per_host = 1;

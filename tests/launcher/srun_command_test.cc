@@ -4,18 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <kolo/core/base/error.h>
-#include <kolo/launcher/requeue.h>
-#include <kolo/launcher/stop_time.h>
 
 namespace kolo::launcher {
 namespace {
 
 using testing::AllOf;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using testing::Pair;
-using testing::StartsWith;
 using testing::ThrowsMessage;
 
 Options job(std::vector<Host> hosts, std::vector<int> cores = {}) {
@@ -128,59 +124,6 @@ TEST(Label, IsTheRankBeforeTheText) {
   EXPECT_THAT(find_label(" 12: a: b"), Pair(12, 5u));
   for (const char* own : {"srun: error: x", "", ": ", "-1: x", "x3: y", "3 : y", "99999999: x"})
     EXPECT_THAT(find_label(own), Pair(-1, 0u)) << own;
-}
-
-WallTime at(std::int64_t seconds) { return WallTime(std::chrono::seconds(seconds)); }
-
-TEST(TimeToStop, IsAMinuteBeforeTheEndOrATenthOfWhatIsLeft) {
-  EXPECT_EQ(time_to_stop(at(0), at(3600), {}), at(3540));
-  EXPECT_EQ(time_to_stop(at(0), at(60), {}), at(54));
-  EXPECT_EQ(time_to_stop(at(100), at(60), {}), at(60));
-}
-
-TEST(TimeToStop, IsWhatTheUserAsksFor) {
-  EXPECT_EQ(time_to_stop(at(0), at(60), 20), at(40));
-  EXPECT_EQ(time_to_stop(at(0), at(60), 0), std::nullopt);
-}
-
-TEST(StopTime, FollowsAnEndThatIsMoved) {
-  setenv("TZ", "UTC", 1);
-  const Options options = [] {
-    Options slurm = job({{"a", 1}});
-    slurm.stop_before_s = 20;
-    return slurm;
-  }();
-  std::string end = "1970-01-01T00:01:00";
-  StopTime stop(options, {}, [&](const auto&) { return std::optional(end); });
-  EXPECT_EQ(stop.when(), at(40));
-  end = "1970-01-01T00:02:00";
-  EXPECT_EQ(stop.confirm(), std::nullopt);
-  EXPECT_EQ(stop.when(), at(100));
-  EXPECT_EQ(stop.confirm(), at(120));
-  EXPECT_EQ(stop.when(), std::nullopt);
-  EXPECT_EQ(clock_text(at(120)), "00:02:00");
-}
-
-TEST(StopTime, NeverComesOutsideOfABatchJob) {
-  const Options options;
-  EXPECT_EQ(StopTime(options, {}, saying("1970-01-01T00:01:00")).when(), std::nullopt);
-}
-
-TEST(Requeue, IsEachSystemsOwnCommand) {
-  auto allotment = job({{"a", 1}}).allotment;
-  EXPECT_THAT(plan_requeue(allotment, saying("Requeue=1 BatchFlag=1")).command,
-              ElementsAre("scontrol", "requeue", "46"));
-  allotment->system = "LSF";
-  EXPECT_THAT(plan_requeue(allotment, saying("")).command, ElementsAre("brequeue", "46"));
-  allotment->system = "PBS";
-  EXPECT_THAT(plan_requeue(allotment, saying("")).command, ElementsAre("qrerun", "46"));
-}
-
-TEST(Requeue, IsNotAskedForWhereTheJobCannotBeStartedAgain) {
-  const auto allotment = job({{"a", 1}}).allotment;
-  EXPECT_THAT(plan_requeue(allotment, saying("Requeue=0 BatchFlag=1")).why_not, HasSubstr("Requeue=0"));
-  EXPECT_THAT(plan_requeue(allotment, saying("Requeue=1 BatchFlag=0")).why_not, HasSubstr("BatchFlag=0"));
-  EXPECT_THAT(plan_requeue({}, saying("")).why_not, StartsWith("this is no batch job"));
 }
 
 }  // namespace

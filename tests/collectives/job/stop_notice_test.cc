@@ -6,6 +6,7 @@
 
 #include <fstream>
 
+#include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/stop_signal.h>
 
@@ -53,6 +54,43 @@ TEST_F(StopNoticeTest, IsNoCommandThatTakesTooLong) {
     EXPECT_FALSE(stops_within(200ms));
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 30s) << "the command was waited for";
+}
+
+// As Slurm writes the local time.
+std::string slurm_time(std::chrono::system_clock::time_point time) {
+  std::string text = date_text(time);
+  text[text.find(' ')] = 'T';
+  return text;
+}
+
+TEST_F(StopNoticeTest, IsTheEndOfTheJobsTimeThatSlurmHasNotMoved) {
+  setenv("SLURM_JOB_ID", "7", 1);
+  auto end = std::chrono::system_clock::now() + 61s;
+  int questions = 0;
+  const StopNotice notice({.stop_before_s = 60, .run = [&](const auto&) {
+                             if (++questions == 2) end += 1s;
+                             return ProgramEnd{true, slurm_time(end), ""};
+                           }});
+  EXPECT_TRUE(stops_within(20s));
+  EXPECT_EQ(questions, 3) << "at the start, when it is time, and when it is time for the later end";
+  unsetenv("SLURM_JOB_ID");
+}
+
+TEST_F(StopNoticeTest, IsNoneWhereNothingIsAskedFor) {
+  EXPECT_EQ(StopNotice::of({}, true), nullptr);
+  EXPECT_EQ(StopNotice::of({.stop_before_s = 0}, true), nullptr);
+  EXPECT_EQ(StopNotice::of({.stop_before_s = 60}, false), nullptr) << "rank 0 alone asks Slurm";
+}
+
+TEST_F(StopNoticeTest, LeavesTheJobsEndToKolorun) {
+  setenv("KOLO_STOP_BEFORE", "20", 1);
+  EXPECT_EQ(StopNotice::plan_of_environment().stop_before_s, 20);
+  setenv("KOLO_LAUNCHER", "kolorun", 1);
+  EXPECT_EQ(StopNotice::plan_of_environment().stop_before_s, std::nullopt);
+  unsetenv("KOLO_LAUNCHER");
+  setenv("KOLO_STOP_BEFORE", "soon", 1);
+  EXPECT_THROW(StopNotice::plan_of_environment(), InvalidArgumentError);
+  unsetenv("KOLO_STOP_BEFORE");
 }
 
 TEST_F(StopNoticeTest, EndsWithoutWaitingForItsNextLook) {

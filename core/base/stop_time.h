@@ -3,13 +3,21 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
 
-#include <kolo/launcher/allotment.h>
-#include <kolo/launcher/options.h>
+#include <kolo/core/base/batch_job.h>
+#include <kolo/core/base/child_program.h>
 
-namespace kolo::launcher {
+namespace kolo::detail {
 
 using WallTime = std::chrono::system_clock::time_point;
+
+/// `2026-11-28T06:14:21`, in the time of this place, at the start of `text`; nothing for anything else.
+std::optional<WallTime> parse_slurm_time(const std::string& text);
+
+/// When the system ends the job. Slurm is asked, and SLURM_JOB_END_TIME read where it does not answer.
+/// Nothing where there is no end, or where nobody tells it.
+std::optional<WallTime> find_end(const BatchJob& job, const VariableText& text_of, const RunProgram& run);
 
 /// before_s seconds before `end`; without before_s 60, but at most a tenth of what is left at `start`.
 /// Nothing for before_s of 0.
@@ -18,16 +26,17 @@ std::optional<WallTime> time_to_stop(WallTime start, WallTime end, std::optional
 /// Follows the end of a batch job, which an operator may move. One thread.
 class StopTime {
  public:
-  /// Asks for the end once. Without one it is never time.
-  StopTime(const Options& options, Environment environment, Ask ask);
+  /// Asks for the end once. Without one it is never time. before_s: time_to_stop()'s.
+  StopTime(BatchJob job, std::optional<double> before_s, VariableText text_of, RunProgram run);
   std::optional<WallTime> when() const { return when_; }
   /// At when(): asks again. The end if it is still that one; else nothing, and when() is later or never.
   std::optional<WallTime> confirm();
 
  private:
-  const Options& options_;
-  const Environment environment_;
-  const Ask ask_;
+  const BatchJob job_;
+  const std::optional<double> before_s_;
+  const VariableText text_of_;
+  const RunProgram run_;
   const WallTime start_;
   std::optional<WallTime> end_, when_;
 };
@@ -37,4 +46,4 @@ std::string clock_text(WallTime time);
 /// As in 2026-11-27 19:20:01.
 std::string date_text(WallTime time);
 
-}  // namespace kolo::launcher
+}  // namespace kolo::detail

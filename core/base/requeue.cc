@@ -1,0 +1,83 @@
+#include <kolo/core/base/requeue.h>
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+
+#include <kolo/core/base/env.h>
+
+namespace kolo::detail {
+namespace {
+
+constexpr std::chrono::seconds kLongestRequest{30};
+
+std::string last_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
+
+ProgramEnd run_here(const std::vector<std::string>& command) {
+  const bool is_question = command.size() > 1 && command[1] == "show";
+  return is_question ? ask_program(command) : run_program(command, kLongestRequest);
+}
+
+std::atomic<int> code_at_end{0};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+void end_with_code(int) { _exit(code_at_end.load()); }
+
+}  // namespace
+
+RequeueRequest plan_requeue(const BatchJob& job, const RunProgram& run) {
+  if (job.job.empty()) return {{}, "this is no batch job"};
+  if (job.system == "LSF") return {{"brequeue", job.job}, ""};
+  if (job.system == "PBS") return {{"qrerun", job.job}, ""};
+  if (job.system == "Grid Engine")
+    return {{}, "it does so where the script ends with exit code 99 (KOLO_STOPPED_EXIT_CODE)"};
+  if (job.system != "Slurm") return {{}, fmt::format("{} has no command for it", job.system)};
+  const std::string told = run({"scontrol", "show", "job", job.job}).out;
+  for (const char* obstacle : {"Requeue=0", "BatchFlag=0"})
+    if (told.find(obstacle) != std::string::npos)
+      return {{}, fmt::format("scontrol show job says {}", obstacle)};
+  return {{"scontrol", "requeue", job.job}, ""};
+}
+
+std::string stopped_text(const std::string& who, std::optional<std::int64_t> last_step) {
+  return last_step ? fmt::format("{}: stopped at step {}", who, *last_step) : who + ": stopped";
+}
+
+RequeueAnswer ask_for_requeue(const BatchJob& job, const std::string& who,
+                              std::optional<std::int64_t> last_step, const RunProgram& run) {
+  RequeueRequest request = plan_requeue(job, run);
+  const std::string stopped = stopped_text(who, last_step);
+  const std::string system = job.system.empty() ? "the system" : job.system;
+  if (request.why_not.empty()) {
+    const ProgramEnd end = run(request.command);
+    if (end.good) return {true, fmt::format("{}; {} starts job {} again", stopped, system, job.job)};
+    request.why_not = last_line(end.err.empty() ? end.out : end.err);
+  }
+  return {false, fmt::format("{}; {} did not start the job again: {}", stopped, system, request.why_not)};
+}
+
+RequeueAnswer ask_for_requeue(const BatchJob& job, const std::string& who,
+                              std::optional<std::int64_t> last_step) {
+  return ask_for_requeue(job, who, last_step, run_here);
+}
+
+bool wants_requeue() { return env_string("KOLO_REQUEUE") == "1" && env_string("KOLO_LAUNCHER") != "kolorun"; }
+
+void wait_to_be_ended(int code) {
+  code_at_end.store(code);
+  struct sigaction action = {};
+  action.sa_handler = end_with_code;
+  sigemptyset(&action.sa_mask);
+  for (const int number : {SIGTERM, SIGINT}) sigaction(number, &action, nullptr);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kWaitForEnd_s);
+  while (std::chrono::steady_clock::now() < deadline) poll(nullptr, 0, 1000);
+}
+
+}  // namespace kolo::detail

@@ -1,0 +1,49 @@
+// Having a batch system start a stopped job again.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kolo/core/base/batch_job.h>
+#include <kolo/core/base/child_program.h>
+
+namespace kolo::detail {
+
+/// What to ask the batch system, or why it is not asked.
+struct RequeueRequest {
+  std::vector<std::string> command;
+  std::string why_not;  // "" if there is a command
+};
+
+/// Slurm: `scontrol requeue`, unless the job is no batch script or may not be requeued; LSF: `brequeue`; PBS:
+/// `qrerun`.
+RequeueRequest plan_requeue(const BatchJob& job, const RunProgram& run);
+
+/// Whether the batch system starts the job again, and a line that says so, or what it said instead. who: who
+/// asks, at the start of that line; last_step: of the training, where it is known. Waits at most 5 s for what
+/// it asks first and 30 s for the request.
+struct RequeueAnswer {
+  bool starts_again = false;
+  std::string line;
+};
+RequeueAnswer ask_for_requeue(const BatchJob& job, const std::string& who,
+                              std::optional<std::int64_t> last_step, const RunProgram& run);
+/// The same with the programs of this machine.
+RequeueAnswer ask_for_requeue(const BatchJob& job, const std::string& who,
+                              std::optional<std::int64_t> last_step);
+/// `kolorun: stopped at step 71`.
+std::string stopped_text(const std::string& who, std::optional<std::int64_t> last_step);
+
+/// How long to wait for the end that a batch system brings to a job that it starts again: its script could
+/// else end the job before.
+inline constexpr int kWaitForEnd_s = 120;
+
+/// KOLO_REQUEUE=1, in a program that no kolorun has started: kolorun asks itself.
+bool wants_requeue();
+/// Waits for SIGTERM, which ends the process with `code`, at most kWaitForEnd_s. To be called at the
+/// process's end: it takes the signal's handler.
+void wait_to_be_ended(int code);
+
+}  // namespace kolo::detail

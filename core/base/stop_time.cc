@@ -1,0 +1,65 @@
+#include <kolo/core/base/stop_time.h>
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include <fmt/chrono.h>
+
+#include <kolo/core/base/text.h>
+
+namespace kolo::detail {
+
+std::optional<WallTime> parse_slurm_time(const std::string& text) {
+  std::tm local = {};
+  if (strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &local) == nullptr) return std::nullopt;
+  local.tm_isdst = -1;
+  return std::chrono::system_clock::from_time_t(std::mktime(&local));
+}
+
+std::optional<WallTime> find_end(const BatchJob& job, const VariableText& text_of, const RunProgram& run) {
+  if (job.system != "Slurm") return std::nullopt;
+  // Asked first: the end may have been moved since the job began.
+  const ProgramEnd said = run({"squeue", "-h", "-o", "%e", "-j", job.job});
+  if (const auto end = parse_slurm_time(said.good ? said.out : "")) return end;
+  const auto end = parse_int64(text_of("SLURM_JOB_END_TIME"));
+  return end ? std::optional(std::chrono::system_clock::from_time_t(*end)) : std::nullopt;
+}
+
+std::optional<WallTime> time_to_stop(WallTime start, WallTime end, std::optional<double> before_s) {
+  constexpr double kUsual_s = 60, kMostOfWhatIsLeft = 0.1;
+  const double left = std::chrono::duration<double>(end - start).count();
+  const double before = before_s.value_or(std::clamp(left * kMostOfWhatIsLeft, 0.0, kUsual_s));
+  if (before_s && *before_s == 0) return std::nullopt;
+  return end - std::chrono::milliseconds(static_cast<std::int64_t>(before * 1000));
+}
+
+StopTime::StopTime(BatchJob job, std::optional<double> before_s, VariableText text_of, RunProgram run)
+    : job_(std::move(job)),
+      before_s_(before_s),
+      text_of_(std::move(text_of)),
+      run_(std::move(run)),
+      start_(std::chrono::system_clock::now()) {
+  if (before_s_ && *before_s_ == 0) return;
+  end_ = find_end(job_, text_of_, run_);
+  if (end_) when_ = time_to_stop(start_, *end_, before_s_);
+}
+
+std::optional<WallTime> StopTime::confirm() {
+  const auto end = find_end(job_, text_of_, run_);
+  const bool moved = end && *end > *end_;
+  if (!moved) return when_.reset(), end_;  // asked once; also where nobody answers
+  end_ = end;
+  when_ = time_to_stop(start_, *end_, before_s_);
+  return std::nullopt;
+}
+
+std::string clock_text(WallTime time) {
+  return fmt::format("{:%H:%M:%S}", fmt::localtime(std::chrono::system_clock::to_time_t(time)));
+}
+
+std::string date_text(WallTime time) {
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(std::chrono::system_clock::to_time_t(time)));
+}
+
+}  // namespace kolo::detail
