@@ -28,7 +28,7 @@ class BannerReader {
 
   struct EndedTask;  // of srun
   struct DeadRank {
-    int rank = 0;
+    int rank = 0;  // −1: not known
     std::string host;
     int signal = 0;  // 0: not known
   };
@@ -43,6 +43,9 @@ class BannerReader {
     int code = 0;           // 0: mpirun's own exit code has to do
     std::string how = {};   // it ended, where that is not by an exit code alone: "ended without MPI_Finalize"
   };
+  /// What hydra's words have told of ranks, which another reader reads.
+  void take(const DeadRank& dead) { dead_rank_ = dead; }
+  void take(const FailedRank& failed) { failed_rank_ = failed; }
   /// The first rank that mpirun or srun says ended with an exit code, but for the code of a stop, by an MPI
   /// error or without MPI_Finalize.
   const std::optional<FailedRank>& failed_rank() const { return failed_rank_; }

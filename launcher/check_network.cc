@@ -5,6 +5,8 @@
 #include <kolo/core/base/error.h>
 #include <kolo/launcher/child.h>
 #include <kolo/launcher/program_search.h>
+#include <kolo/launcher/rank_starter.h>
+#include <kolo/launcher/srun_command.h>
 
 namespace kolo::launcher {
 namespace {
@@ -17,7 +19,7 @@ std::vector<std::string> compose_network_probe(const Options& options, const Sur
   Options probe = options;
   probe.cluster.clear();
   probe.program = {own_folder() + "/kolo-network-probe"};
-  return compose_mpirun(probe, found, false);
+  return starter_of(launcher_of(found.mpi)).compose(probe, found, false);
 }
 
 NetworkReport check_network(const Options& options, const Surroundings& found, SignalQueue& signals) {

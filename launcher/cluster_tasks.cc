@@ -90,9 +90,10 @@ std::vector<std::string> program_of_tasks(const ClusterJobs& jobs, const std::ve
       ranks += fmt::format("{}) task='{}'{};; ", rank, json_text(json{{"type", job}, {"index", index}}),
                            is_worker(job) ? "" : " KOLO_END_WITH_WORKERS=1; export KOLO_END_WITH_WORKERS");
     }
-  // Which rank it is mpirun tells each process alone, in its environment.
+  // Which rank it is mpirun, or hydra, tells each process alone, in its environment.
   const std::string script = fmt::format(
-      "case $OMPI_COMM_WORLD_RANK in {}esac; KOLO_CLUSTER='{{\"cluster\":{},\"task\":'\"$task\"'}}'; "
+      "case ${{OMPI_COMM_WORLD_RANK-$PMI_RANK}} in {}esac; "
+      "KOLO_CLUSTER='{{\"cluster\":{},\"task\":'\"$task\"'}}'; "
       "export KOLO_CLUSTER; exec \"$@\"",
       ranks, json_text(cluster));
   std::vector<std::string> words = {"sh", "-c", script, "kolorun"};

@@ -21,7 +21,7 @@
 #include <kolo/launcher/job_folders.h>
 #include <kolo/launcher/output.h>
 #include <kolo/launcher/rank_pipes.h>
-#include <kolo/launcher/srun_command.h>
+#include <kolo/launcher/rank_starter.h>
 
 namespace kolo::launcher {
 namespace {
@@ -67,6 +67,7 @@ class Job {
   void tell_grace_is_over();
 
   const Options& options_;
+  const RankStarter& starter_;
   ElasticHosts* const elastic_;
   detail::StopTime& stop_time_;
   SignalQueue& signals_;
@@ -99,27 +100,26 @@ bool wants_prefix(const Options& options) {
 Job::Job(const Options& options, const Surroundings& found, detail::StopTime& stop_time, SignalQueue& signals,
          OutputFiles* files, ElasticHosts* elastic)
     : options_(options),
+      starter_(starter_of(options.launcher)),
       elastic_(elastic),
       stop_time_(stop_time),
       signals_(signals),
-      here_(options.launcher != Launcher::srun && all_ranks_here(options, found)),
+      here_(starter_.has_ranks_as_children() && all_ranks_here(options, found)),
       tagged_(!here_ && (wants_prefix(options) || files != nullptr)),
       hostname_(found.hostname),
-      router_(options, tagged_, out_, err_, files),
+      router_(options, tagged_ ? std::optional(starter_.marks(found)) : std::nullopt, out_, err_, files),
       end_(options, found.hostname, router_) {
   Options redirected = options;
   if (here_) {
     pipes_.emplace(options.ranks);
     redirected.program = pipes_->redirect(options.program);
     setenv(detail::kNamespaceOfLauncher, detail::pid_namespace().c_str(), 1);
-    const auto settings = folders_.emplace().settings(options.mpi_args, found.variables);
+    const auto settings = folders_.emplace().settings(found.mpi, options.mpi_args, found.variables);
     redirected.mpi_args.insert(redirected.mpi_args.end(), settings.begin(), settings.end());
   }
   // Ranks whose mpirun was killed become children of this process, which can then end them.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  std::vector<std::string> command = options.launcher == Launcher::srun
-                                         ? compose_srun(redirected, found, tagged_)
-                                         : compose_mpirun(redirected, found, tagged_);
+  std::vector<std::string> command = starter_.compose(redirected, found, tagged_);
   if (here_) command = listening_on_loopback(std::move(command));
   router_.note(fmt::format("kolorun: {}: {} ranks: {}", detail::date_text(std::chrono::system_clock::now()),
                            options.ranks, shell_quote(options.program)));
@@ -213,8 +213,7 @@ void Job::reap() {
       kill_orphans(elastic_ ? elastic_->watching_process() : -1);
       if (stage_ == Stage::running)
         end_.tell(fmt::format("kolorun: signal {} ({}) has ended {}, and the ranks with it", WTERMSIG(status),
-                              sigdescr_np(WTERMSIG(status)),
-                              options_.launcher == Launcher::srun ? "srun" : "mpirun"));
+                              sigdescr_np(WTERMSIG(status)), starter_.program()));
     }
     stage_ = Stage::ended;
     deadline_.reset();
@@ -247,7 +246,7 @@ void Job::kill_everything() {
 // mpirun waits for a lost host longer than it takes to start again, and a SIGTERM meanwhile can crash it. The
 // ranks of srun are no children of its own: at a SIGTERM it has Slurm kill them, and then waits as mpirun.
 void Job::end_for_another_start() {
-  if (options_.launcher != Launcher::srun) return kill_everything();
+  if (starter_.takes_ranks_with_it()) return kill_everything();
   end_mpirun();
   set_deadline(kEndWhereElastic);
 }

@@ -16,7 +16,8 @@ void JobEnd::tell(const std::string& line) {
 
 void JobEnd::tell_gone(int rank, const std::string& host) {
   const std::string step = router_.last_step() ? std::to_string(*router_.last_step()) : "unknown";
-  tell(fmt::format("rank {} on {} is gone (last step {})", rank, host, step));
+  const std::string who = rank < 0 ? std::string("a rank") : fmt::format("rank {}", rank);
+  tell(fmt::format("{} on {} is gone (last step {})", who, host, step));
 }
 
 void JobEnd::tell_failed_rank(int exit_code, bool is_forced) {

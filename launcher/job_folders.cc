@@ -19,6 +19,17 @@ namespace fs = std::filesystem;
 
 constexpr const char* kPrefix = "kolo-mpi-";
 
+// What Open MPI calls a folder, on the command line and in the environment.
+struct Name {
+  const char* option;
+  const char* setting;
+  const char* variables;  // their names' start
+};
+constexpr Name kSession = {"--mca", "orte_tmpdir_base", "OMPI_MCA_"},
+               kSharedMemory = {"--mca", "btl_vader_backing_directory", "OMPI_MCA_"},
+               kSessionOfPrte = {"--prtemca", "prte_tmpdir_base", "PRTE_MCA_"},
+               kSharedMemoryOf5 = {"--mca", "btl_sm_backing_directory", "OMPI_MCA_"};
+
 OwnedFd locked(const fs::path& folder) {
   OwnedFd fd(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (fd.get() >= 0 && flock(fd.get(), LOCK_EX | LOCK_NB) != 0) fd = OwnedFd();
@@ -37,12 +48,12 @@ void remove_left_folders(const fs::path& parent, const std::string& prefix, std:
   }
 }
 
-bool is_set(const std::string& setting, const std::vector<std::string>& mpi_args,
+bool is_set(const Name& name, const std::vector<std::string>& mpi_args,
             const std::vector<std::string>& variables) {
   const auto holds = [](const std::vector<std::string>& words, const std::string& word) {
     return std::find(words.begin(), words.end(), word) != words.end();
   };
-  return holds(mpi_args, setting) || holds(variables, "OMPI_MCA_" + setting);
+  return holds(mpi_args, name.setting) || holds(variables, std::string(name.variables) + name.setting);
 }
 
 }  // namespace
@@ -63,19 +74,22 @@ OwnFolder::~OwnFolder() {
 JobFolders::JobFolders(const std::string& shared, std::chrono::seconds to_lock) {
   std::error_code error;
   const fs::path temporary = fs::temp_directory_path(error);
-  for (auto& [setting, parent] : {std::pair<std::string, fs::path>("orte_tmpdir_base", temporary),
-                                  {"btl_vader_backing_directory", shared}}) {
+  for (const auto& [of_session, parent] : {std::pair<bool, fs::path>(true, temporary), {false, shared}}) {
     if (parent.empty()) continue;
     OwnFolder folder(parent, kPrefix, to_lock);
-    if (!folder.path().empty()) folders_.push_back({setting, std::move(folder)});
+    if (!folder.path().empty()) folders_.push_back({of_session, std::move(folder)});
   }
 }
 
-std::vector<std::string> JobFolders::settings(const std::vector<std::string>& mpi_args,
+std::vector<std::string> JobFolders::settings(const Mpi& mpi, const std::vector<std::string>& mpi_args,
                                               const std::vector<std::string>& variables) const {
   std::vector<std::string> words;
-  for (const auto& [setting, folder] : folders_)
-    if (!is_set(setting, mpi_args, variables)) words.insert(words.end(), {"--mca", setting, folder.path()});
+  for (const auto& [of_session, folder] : folders_) {
+    const Name& name = of_session ? (mpi.has_prte() ? kSessionOfPrte : kSession)
+                                  : (mpi.has_prte() ? kSharedMemoryOf5 : kSharedMemory);
+    if (!is_set(name, mpi_args, variables))
+      words.insert(words.end(), {name.option, name.setting, folder.path()});
+  }
   return words;
 }
 

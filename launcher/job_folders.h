@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <kolo/launcher/child.h>
+#include <kolo/launcher/mpi.h>
 
 namespace kolo::launcher {
 
@@ -39,14 +40,14 @@ class JobFolders {
   explicit JobFolders(const std::string& shared = "/dev/shm",
                       std::chrono::seconds to_lock = OwnFolder::kToLock);
 
-  /// What tells mpirun of the folders. A folder that cannot be made is left out, and so is a setting that
-  /// stands in `mpi_args` or that `variables` (names of the environment) hold.
-  std::vector<std::string> settings(const std::vector<std::string>& mpi_args,
+  /// What tells mpirun, as this MPI has it, of the folders. A folder that cannot be made is left out, and so
+  /// is a setting that stands in `mpi_args` or that `variables` (names of the environment) hold.
+  std::vector<std::string> settings(const Mpi& mpi, const std::vector<std::string>& mpi_args,
                                     const std::vector<std::string>& variables) const;
 
  private:
   struct Folder {
-    std::string setting;
+    bool of_session = false;  // else of the memory that ranks share
     OwnFolder folder;
   };
   std::vector<Folder> folders_;

@@ -21,6 +21,7 @@
 #include <kolo/launcher/mpirun_command.h>
 #include <kolo/launcher/options.h>
 #include <kolo/launcher/program_search.h>
+#include <kolo/launcher/rank_starter.h>
 #include <kolo/launcher/restarts.h>
 #include <kolo/launcher/srun_command.h>
 #include <kolo/launcher/stop_here.h>
@@ -80,7 +81,7 @@ void tell_of_the_allotment(const Options& options, const Surroundings& found) {
   if (!options.allotment->also.empty())
     tell(fmt::format("hosts are from {}; {}, which is here as well, is not asked", options.allotment->source,
                      options.allotment->also));
-  const bool daemons = options.launcher == Launcher::mpirun && !all_ranks_here(options, found);
+  const bool daemons = options.launcher != Launcher::srun && !all_ranks_here(options, found);
   if (is_of_slurm(options.allotment) && daemons && !options.requeue && !options.stop_before_s)
     tell("in Slurm SIGTERM ends mpirun's daemons before a step is saved; use #SBATCH --signal=USR1@60");
   const AllottedCores cores = allotted_cores(options);
@@ -108,15 +109,28 @@ void look_for_file_on_other_hosts(Options& options, const Surroundings& found) {
 
 std::vector<std::string> compose(const Options& options, const Surroundings& found) {
   if (options.program.empty()) return compose_network_probe(options, found);
-  return options.launcher == Launcher::srun ? compose_srun(options, found, false)
-                                            : compose_mpirun(options, found, false);
+  return starter_of(options.launcher).compose(options, found, false);
+}
+
+// Whose launcher lies in PATH. Ranks of another MPI would each see themselves alone, or not start at all.
+Mpi find_mpi(const Options& options) {
+  const Mpi& own = own_mpi();
+  if (options.launcher == Launcher::srun) return own;
+  const std::string program = starter_of(options.launcher).program(), path = find_in_path(program);
+  if (path.empty() && (options.dry_run || options.show_allotment)) return own;
+  if (path.empty() && own.has_hydra())
+    throw NotFoundError("{} is not in PATH; install {} or add its folder to PATH", program, own.text());
+  if (path.empty())
+    throw NotFoundError(
+        "mpirun is not in PATH; install Open MPI (Debian: openmpi-bin) or add its folder to PATH");
+  const Mpi there = parse_mpi(ask_program({path, "--version"}).value_or(""));
+  if (!can_start(there, own))
+    throw FailedPreconditionError("{} is of {}, but kolo was built with {}", path, there.text(), own.text());
+  return there == Mpi() ? own : there;
 }
 
 int launch(Options options, Surroundings found) {
   if (!options.program.empty()) find_the_program(options, found);
-  if (options.launcher == Launcher::mpirun && find_in_path("mpirun").empty())
-    throw NotFoundError(
-        "mpirun is not in PATH; install Open MPI (Debian: openmpi-bin) or add its folder to PATH");
   if (!options.stop_file.empty()) clear_stop_file(options);
   SignalQueue signals;
   // Some of an elastic job's hosts may not be there: they are looked at first.
@@ -139,9 +153,12 @@ int run(Options options) {
   if (options.stopped_exit_code != 0)
     setenv("KOLO_STOPPED_EXIT_CODE", std::to_string(options.stopped_exit_code).c_str(), 1);
   if (!options.stop_when.empty()) setenv("KOLO_STOP_WHEN", options.stop_when.c_str(), 1);
-  const Surroundings found = find_surroundings();
+  Surroundings found = find_surroundings();
   look_for_file_on_other_hosts(options, found);
-  options.launcher = options.program.empty() ? Launcher::mpirun : choose_launcher(options, ask_program);
+  options.launcher = choose_launcher(options, ask_program, found.mpi);
+  if (options.program.empty() && options.launcher == Launcher::srun)
+    options.launcher = launcher_of(found.mpi);
+  found.mpi = find_mpi(options);
   // Composed here once so that what is wrong with the options is told before anything starts.
   const std::vector<std::string> command = compose(options, found);
   if (options.show_allotment) return tell_allotment(options, command), 0;

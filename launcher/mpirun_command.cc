@@ -35,9 +35,10 @@ bool starts_with(std::string_view text, std::string_view start) {
 // Of Slurm and others that give a job some of a host's cores; a hostfile alone says nothing of cores.
 bool is_batch_job(const Options& options) { return options.allotment && options.allotment->system != "MPI"; }
 
-bool mpi_args_bind(const Options& options) {
-  return contains_any(options.mpi_args, {"--bind-to", "-bind-to", "--map-by", "-map-by", "--rankfile", "-rf",
-                                         "--cpu-set", "--cpu-list"});
+// A setting of mpirun's own: it names its daemons' network, from Open MPI 5 on, PRRTE.
+void add_own_setting(std::vector<std::string>& command, const Surroundings& found, const std::string& name,
+                     const std::string& value) {
+  command.insert(command.end(), {found.mpi.has_prte() ? "--prtemca" : "--mca", name, value});
 }
 
 // The most ranks that share one machine's cores.
@@ -61,15 +62,15 @@ bool hosts_share_a_machine(const Surroundings& found) {
   return std::adjacent_find(machines.begin(), machines.end()) != machines.end();
 }
 
-void add_binding(std::vector<std::string>& command, const Options& options, const Surroundings& found,
-                 int local_ranks) {
-  if (mpi_args_bind(options)) {  // their places, and the binding that --bind asks for
-    if (options.bind != Bind::automatic && !contains(options.mpi_args, "--bind-to") &&
-        !contains(options.mpi_args, "-bind-to"))
-      command.insert(command.end(), {"--bind-to", options.bind == Bind::none ? "none" : "core"});
-    return;
-  }
-  const int cores = found.cores.count;
+}  // namespace
+
+bool args_bind(const Options& options) {
+  return contains_any(options.mpi_args, {"--bind-to", "-bind-to", "--map-by", "-map-by", "--rankfile", "-rf",
+                                         "--cpu-set", "--cpu-list"});
+}
+
+std::optional<int> cores_to_bind(const Options& options, const Surroundings& found) {
+  const int local_ranks = ranks_per_machine(options, found), cores = found.cores.count;
   const bool here = all_ranks_here(options, found);
   if (options.bind == Bind::core && here && local_ranks > cores)
     throw InvalidArgumentError("--bind core needs a core for each rank: {} ranks, {} cores; use --bind none",
@@ -80,14 +81,27 @@ void add_binding(std::vector<std::string>& command, const Options& options, cons
   const bool batch = is_batch_job(options);
   const AllottedCores allotted = allotted_cores(options);
   if (options.bind == Bind::none || (options.bind == Bind::automatic && (batch || !may_bind)) ||
-      allotted.least != allotted.most) {
+      allotted.least != allotted.most)
+    return std::nullopt;
+  if (batch) return allotted.of_each_rank.value_or(0);
+  return allotted.of_each_rank.value_or(std::max(1, cores / local_ranks));
+}
+
+namespace {
+
+void add_binding(std::vector<std::string>& command, const Options& options, const Surroundings& found) {
+  if (args_bind(options)) {  // their places, and the binding that --bind asks for
+    if (options.bind != Bind::automatic && !contains(options.mpi_args, "--bind-to") &&
+        !contains(options.mpi_args, "-bind-to"))
+      command.insert(command.end(), {"--bind-to", options.bind == Bind::none ? "none" : "core"});
+    return;
+  }
+  const auto cores = cores_to_bind(options, found);
+  if (!cores) {
     command.insert(command.end(), {"--bind-to", "none"});
     return;
   }
-  if (!batch || allotted.of_each_rank) {
-    const int cores_per_rank = allotted.of_each_rank.value_or(std::max(1, cores / local_ranks));
-    command.insert(command.end(), {"--map-by", "slot:PE=" + std::to_string(cores_per_rank)});
-  }
+  if (*cores > 0) command.insert(command.end(), {"--map-by", "slot:PE=" + std::to_string(*cores)});
   command.insert(command.end(), {"--bind-to", "core"});
 }
 
@@ -97,25 +111,25 @@ void add_keepalive(std::vector<std::string>& command, const Options& options, co
   for (const char* setting : {"time 1", "intvl 1", "probes 3"}) {
     const std::string text = setting;
     const size_t space = text.find(' ');
-    command.insert(command.end(),
-                   {"--mca", "oob_tcp_keepalive_" + text.substr(0, space), text.substr(space + 1)});
+    add_own_setting(command, found, "oob_tcp_keepalive_" + text.substr(0, space), text.substr(space + 1));
   }
-  const bool own_agent = contains_any(options.mpi_args, {"plm_rsh_agent", "plm_rsh_args"}) ||
-                         contains(found.variables, "OMPI_MCA_plm_rsh_agent") ||
-                         contains(found.variables, "OMPI_MCA_plm_rsh_args");
+  const std::string agent = found.mpi.has_prte() ? "plm_ssh" : "plm_rsh";
+  const std::string variable = (found.mpi.has_prte() ? "PRTE_MCA_" : "OMPI_MCA_") + agent;
+  const bool own_agent = contains_any(options.mpi_args, {agent + "_agent", agent + "_args"}) ||
+                         contains(found.variables, variable + "_agent") ||
+                         contains(found.variables, variable + "_args");
   if (own_agent) return;
   // BatchMode: a question for a password would wait for ever. ssh gives up after mpirun's own network, which
   // names the host that is lost, where ssh may say nothing at all.
-  command.insert(command.end(), {"--mca", "plm_rsh_args",
-                                 "-o BatchMode=yes -o ConnectTimeout=10 "
-                                 "-o ServerAliveInterval=2 -o ServerAliveCountMax=3"});
+  add_own_setting(command, found, agent + "_args",
+                  "-o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=2 -o ServerAliveCountMax=3");
 }
 
 // When a rank or a host is lost mpirun gives the other ranks a second to end, one host after the other. Those
 // of an elastic job have told their step.
-void add_quick_end(std::vector<std::string>& command, const Options& options) {
+void add_quick_end(std::vector<std::string>& command, const Options& options, const Surroundings& found) {
   if (!options.elastic || contains(options.mpi_args, "odls_base_sigkill_timeout")) return;
-  command.insert(command.end(), {"--mca", "odls_base_sigkill_timeout", "0"});
+  add_own_setting(command, found, "odls_base_sigkill_timeout", "0");
 }
 
 // For Slurm the step with the daemons of an elastic job's last start is over when a lost host has said so.
@@ -124,7 +138,7 @@ void add_overlapping_steps(std::vector<std::string>& command, const Options& opt
   if (!options.elastic || !is_of_slurm(options.allotment) || contains(options.mpi_args, "plm_slurm_args") ||
       contains(found.variables, "OMPI_MCA_plm_slurm_args"))
     return;
-  command.insert(command.end(), {"--mca", "plm_slurm_args", "--overlap"});
+  add_own_setting(command, found, "plm_slurm_args", "--overlap");
 }
 
 // Shared memory is all that ranks of one machine need. Others listen: tcp on every address, ofi on the
@@ -199,6 +213,7 @@ std::vector<std::string> addresses_of_tasks(const Options& options, const Surrou
 
 Surroundings find_surroundings() {
   Surroundings found;
+  found.mpi = own_mpi();
   found.cores = find_cores();
   found.hostname = process().hostname;
   found.root = geteuid() == 0;
@@ -238,8 +253,10 @@ std::vector<std::string> compose_mpirun(const Options& options, const Surroundin
   if (found.root) command.push_back("--allow-run-as-root");
   // Also lets ranks that wait give their core to those that work.
   if (local_ranks > found.cores.count && !is_batch_job(options) &&
-      !contains(options.mpi_args, "--oversubscribe"))
-    command.push_back("--oversubscribe");
+      !contains(options.mpi_args, "--oversubscribe")) {
+    if (found.mpi.has_prte()) command.insert(command.end(), {"--map-by", ":OVERSUBSCRIBE"});
+    else command.emplace_back("--oversubscribe");
+  }
   const std::vector<Host> hosts = as_mpirun_knows_them(options.hosts, found.hostname);
   const bool as_given =
       hosts == options.hosts ||
@@ -248,23 +265,27 @@ std::vector<std::string> compose_mpirun(const Options& options, const Surroundin
   else if (!hosts.empty()) command.insert(command.end(), {"--host", format_hosts(hosts)});
   // Open MPI's own modules for Slurm know the first component of a heterogeneous job alone.
   if (options.allotment && options.allotment->groups > 1)
-    command.insert(command.end(), {"--mca", "ras", "^slurm", "--mca", "plm", "^slurm"});
-  add_binding(command, options, found, local_ranks);
-  if (tagged) command.push_back("--tag-output");
+    for (const char* module : {"ras", "plm"}) add_own_setting(command, found, module, "^slurm");
+  add_binding(command, options, found);
+  if (tagged && found.mpi.has_prte()) command.insert(command.end(), {"--output", "tag"});
+  else if (tagged) command.emplace_back("--tag-output");
   if (all_ranks_here(options, found)) add_shared_memory_alone(command, options, found);
   else add_keepalive(command, options, found);
-  add_quick_end(command, options);
+  add_quick_end(command, options, found);
   add_overlapping_steps(command, options, found);
   for (const auto& [name, entry] : exported_variables(options, found))
     command.insert(command.end(), {"-x", entry});
   command.insert(command.end(), options.mpi_args.begin(), options.mpi_args.end());
   command.insert(command.end(), {"-n", std::to_string(options.ranks)});
-  const std::vector<std::string> program =
-      options.cluster.empty()
-          ? options.program
-          : program_of_tasks(options.cluster, addresses_of_tasks(options, found), options.program);
+  const std::vector<std::string> program = program_of_ranks(options, found);
   command.insert(command.end(), program.begin(), program.end());
   return command;
+}
+
+std::vector<std::string> program_of_ranks(const Options& options, const Surroundings& found) {
+  return options.cluster.empty()
+             ? options.program
+             : program_of_tasks(options.cluster, addresses_of_tasks(options, found), options.program);
 }
 
 std::vector<std::string> listening_on_loopback(std::vector<std::string> mpirun) {

@@ -8,12 +8,14 @@
 #include <vector>
 
 #include <kolo/core/base/cores.h>
+#include <kolo/launcher/mpi.h>
 #include <kolo/launcher/options.h>
 
 namespace kolo::launcher {
 
 /// What the command depends on besides the options.
 struct Surroundings {
+  Mpi mpi;  // whose launcher is to start the ranks
   Cores cores;
   std::string hostname;
   bool root = false;
@@ -34,6 +36,14 @@ AllottedCores allotted_cores(const Options& options);
 
 /// True if every rank runs here, as a child of the mpirun that is started here.
 bool all_ranks_here(const Options& options, const Surroundings& found);
+
+/// True if --mpi-args place and bind the ranks themselves.
+bool args_bind(const Options& options);
+/// The cores to bind each rank to; 0: as many as the batch system gives it; nothing: no rank is bound. Throws
+/// InvalidArgumentError if --bind core asks for more cores than this machine has.
+std::optional<int> cores_to_bind(const Options& options, const Surroundings& found);
+/// What each rank runs: the program, or with --cluster a shell that first tells it its task.
+std::vector<std::string> program_of_ranks(const Options& options, const Surroundings& found);
 
 /// The arguments of mpirun, its name first and the program last. `tagged`: mpirun marks each line with its
 /// rank. Throws InvalidArgumentError if -x names a variable that is not set, or if --bind core asks for more

@@ -36,8 +36,9 @@ po::options_description make_description() {
       "the rank, as in \"[1] \", before each line; auto (the default): with several ranks, "
       "but not before a line of JSON or one that already starts with [rank/size host]")(
       "stop-grace", text("S"), "seconds the ranks have to save after SIGTERM or SIGINT (10)")(
-      "launcher", text("auto|srun|mpirun"),
-      "what starts the ranks; auto (the default): srun in a job of Slurm that it can serve, else mpirun")(
+      "launcher", text("auto|srun|mpirun|hydra"),
+      "what starts the ranks; auto (the default): srun in a job of Slurm that it can serve, else Open MPI's "
+      "mpirun, or hydra if kolo was built with MPICH or Intel MPI")(
       "stop-before", text("S"),
       "ask the ranks to stop S seconds before the time of a Slurm job ends (60, at most a tenth of what is "
       "left "
@@ -356,7 +357,7 @@ Options parse_command_line(int argc, const char* const* argv, const Environment&
     options.stop_grace_s = seconds_of("--stop-grace", values["stop-grace"].as<std::string>());
   if (values.count("launcher"))
     options.launcher = static_cast<Launcher>(
-        choice("--launcher", values["launcher"].as<std::string>(), {"auto", "srun", "mpirun"}));
+        choice("--launcher", values["launcher"].as<std::string>(), {"auto", "srun", "mpirun", "hydra"}));
   if (values.count("stop-file")) options.stop_file = values["stop-file"].as<std::string>();
   if (values.count("stop-when")) options.stop_when = values["stop-when"].as<std::string>();
   const auto stop_before = environment.find("KOLO_STOP_BEFORE");
@@ -391,7 +392,8 @@ Options parse_command_line(int argc, const char* const* argv, const Environment&
 std::string help_text() {
   std::ostringstream text;
   text
-      << "kolorun starts a program as several ranks over Open MPI's mpirun, here or on several hosts.\n\n"
+      << "kolorun starts a program as several ranks, here or on several hosts, by the launcher of its "
+         "MPI.\n\n"
          "  kolorun -n 2 [options] program [arguments]\n\n"
       << make_description()
       << "\n"

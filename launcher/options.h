@@ -15,7 +15,7 @@ namespace kolo::launcher {
 
 enum class Bind { automatic, core, none };
 enum class Prefix { automatic, always, never };
-enum class Launcher { automatic, srun, mpirun };
+enum class Launcher { automatic, srun, mpirun, hydra };
 
 struct Options {
   int ranks = 0;  // -n; without it all slots of the hosts, or as many as a batch system has allotted

@@ -26,7 +26,7 @@ struct Tag {
 };
 
 // `[1,0]<stdout>:` at the start of `text`; nothing if no tag stands there, however the text goes on.
-std::optional<Tag> match_tag(std::string_view text) {
+std::optional<Tag> match_tag(std::string_view text, bool has_blank) {
   size_t at = 0;
   const auto literal = [&](char c) { return at < text.size() && text[at] == c ? ++at, true : false; };
   const auto digits = [&] {
@@ -43,8 +43,9 @@ std::optional<Tag> match_tag(std::string_view text) {
   for (const std::string_view stream : {"<stdout>:", "<stderr>:", "<stddiag>:"}) {
     const std::string_view there = text.substr(at, stream.size());
     if (there != stream.substr(0, there.size())) continue;
-    if (there.size() < stream.size()) return Tag{};
-    Tag tag{true, 0, at + stream.size()};
+    const size_t length = stream.size() + (has_blank ? 1 : 0);
+    if (text.size() - at < length) return Tag{};
+    Tag tag{true, 0, at + length};
     std::from_chars(number.data(), number.data() + number.size(), tag.rank);
     return tag;
   }
@@ -104,7 +105,7 @@ void TagSplitter::feed(std::string_view bytes, const Take& take) {
       rank_ = kMpirunItself;  // each line of a rank starts with a tag
     } else {
       plain = next;
-      const std::optional<Tag> tag = match_tag(rest.substr(next));
+      const std::optional<Tag> tag = match_tag(rest.substr(next), has_blank_);
       if (tag && !tag->complete) break;
       if (tag) {
         hand_on();
@@ -208,16 +209,20 @@ std::optional<GoneRank> find_gone_rank(std::string_view line) {
                   std::string(line.substr(on + kOn.size(), gone - on - kOn.size()))};
 }
 
-OutputRouter::OutputRouter(const Options& options, bool tagged, OutputSink& out, OutputSink& err,
-                           OutputFiles* files)
+OutputRouter::OutputRouter(const Options& options, std::optional<LineMarks> marks, OutputSink& out,
+                           OutputSink& err, OutputFiles* files)
     : prefix_(options.prefix),
       ranks_(options.ranks),
-      tagged_(tagged),
-      labelled_(tagged && options.launcher == Launcher::srun),
+      marks_(marks),
+      by_hydra_(options.launcher == Launcher::hydra),
+      quiet_(options.quiet),
+      stopped_code_(options.stopped_exit_code),
       out_(out),
       err_(err),
       banner_(options.quiet, options.stopped_exit_code),
-      files_(files) {}
+      files_(files),
+      splitters_{TagSplitter(marks == LineMarks::tags_and_blank),
+                 TagSplitter(marks == LineMarks::tags_and_blank)} {}
 
 void OutputRouter::note(std::string_view line) {
   if (files_) files_->add(line);
@@ -275,6 +280,7 @@ void OutputRouter::take_line(int rank, Stream stream, const LineCutter::Piece& p
   }
   std::string line(piece.line);
   if (rank == kMpirunItself && is_count_of_failed_starts(line)) return;
+  if (rank == kMpirunItself && by_hydra_ && hydra_.takes(line)) return;
   if (stream == Stream::err) {
     if (take_marks(line)) {
       // The rank may have been in the middle of a line, as of a progress bar.
@@ -301,8 +307,8 @@ void OutputRouter::take_labelled(Stream stream, const LineCutter::Piece& piece) 
 }
 
 void OutputRouter::from_mpirun(Stream stream, std::string_view bytes) {
-  if (!tagged_) return from_rank(kMpirunItself, stream, bytes);
-  if (labelled_)
+  if (!marks_) return from_rank(kMpirunItself, stream, bytes);
+  if (marks_ == LineMarks::labels)
     return cutters_[{kMpirunItself, stream}].feed(
         bytes, [&](const LineCutter::Piece& piece) { take_labelled(stream, piece); });
   splitters_[static_cast<size_t>(stream)].feed(
@@ -316,11 +322,24 @@ void OutputRouter::finish() {
   for (auto& [source, cutter] : cutters_) {
     const auto [rank, stream] = source;
     cutter.finish([&, rank = rank, stream = stream](const LineCutter::Piece& piece) {
-      if (labelled_) take_labelled(stream, piece);
+      if (marks_ == LineMarks::labels) take_labelled(stream, piece);
       else take_line(rank, stream, piece);
     });
   }
   add_launchers(banner_.finish());
+  if (by_hydra_) take_words_of_hydra();
+}
+
+// Which rank was killed the others have told, where hydra does not know.
+void OutputRouter::take_words_of_hydra() {
+  if (!quiet_) add_launchers(hydra_.page());
+  if (auto dead = hydra_.dead_rank()) {
+    for (const auto& [reporter, gone] : gone_ranks_)
+      if (dead->rank < 0 && is_same_host(gone.host, dead->host)) dead->rank = gone.rank;
+    banner_.take(*dead);
+  } else if (const auto failed = hydra_.failed_rank(stopped_code_)) {
+    banner_.take(*failed);
+  }
 }
 
 }  // namespace kolo::launcher

@@ -15,8 +15,10 @@
 #include <vector>
 
 #include <kolo/launcher/banner.h>
+#include <kolo/launcher/hydra_words.h>
 #include <kolo/launcher/options.h>
 #include <kolo/launcher/output_files.h>
+#include <kolo/launcher/rank_starter.h>
 
 namespace kolo::launcher {
 
@@ -52,12 +54,15 @@ inline constexpr int kMpirunItself = -1;  // in place of a rank: bytes that mpir
 class TagSplitter {
  public:
   using Take = std::function<void(int rank, std::string_view bytes)>;
+  /// has_blank: a blank follows each tag, as from Open MPI 5 on.
+  explicit TagSplitter(bool has_blank = false) : has_blank_(has_blank) {}
   /// Bytes may be cut anywhere, inside a tag as well. Newlines are handed on.
   void feed(std::string_view bytes, const Take& take);
   /// What was held back because it might have become a tag.
   void finish(const Take& take);
 
  private:
+  bool has_blank_;
   std::string held_;
   int rank_ = kMpirunItself;
 };
@@ -109,9 +114,9 @@ std::optional<GoneRank> find_gone_rank(std::string_view line);
 
 class OutputRouter {
  public:
-  /// The sinks and files outlive the router. `tagged`: mpirun marks each line with its rank. files: those of
-  /// --log-dir, or none.
-  OutputRouter(const Options& options, bool tagged, OutputSink& out, OutputSink& err,
+  /// The sinks and files outlive the router. marks: what mpirun, or another, marks each line of a rank with;
+  /// nothing: it marks none. files: those of --log-dir, or none.
+  OutputRouter(const Options& options, std::optional<LineMarks> marks, OutputSink& out, OutputSink& err,
                OutputFiles* files = nullptr);
 
   void from_rank(int rank, Stream stream, std::string_view bytes);
@@ -140,6 +145,7 @@ class OutputRouter {
  private:
   bool take_marks(std::string& line);
   void look_at_words(std::string_view line);
+  void take_words_of_hydra();
   void take_labelled(Stream stream, const LineCutter::Piece& piece);
   void take_line(int rank, Stream stream, const LineCutter::Piece& piece, LineCutter* cutter = nullptr);
   void add(Stream stream, std::string line, char end = '\n');
@@ -149,13 +155,15 @@ class OutputRouter {
 
   const Prefix prefix_;
   const int ranks_;
-  const bool tagged_;
-  const bool labelled_;  // by srun, a label before each line; else by mpirun
+  const std::optional<LineMarks> marks_;
+  const bool by_hydra_, quiet_;
+  const int stopped_code_;
   OutputSink& out_;
   OutputSink& err_;
   BannerReader banner_;
   OutputFiles* const files_;
   std::array<TagSplitter, 2> splitters_;  // by Stream
+  HydraWords hydra_;
   std::map<std::pair<int, Stream>, LineCutter> cutters_;
   std::optional<std::int64_t> last_step_;
   std::optional<std::chrono::steady_clock::time_point> last_step_at_;

@@ -12,6 +12,9 @@
 namespace kolo::launcher {
 namespace {
 
+// How srun and the ranks talk to each other.
+const char* pmi_of(const Mpi& mpi) { return mpi.has_hydra() ? "pmi2" : "pmix"; }
+
 bool is_whole_job(const Options& options) {
   return options.hosts == options.allotment->hosts && options.ranks == total_slots(options.hosts);
 }
@@ -23,7 +26,7 @@ bool has_all_hosts(const Options& options) {
 }
 
 // Why srun cannot start this job; "" if it can.
-std::string obstacle(const Options& options, const Ask& ask) {
+std::string obstacle(const Options& options, const Ask& ask, const Mpi& mpi) {
   if (!is_of_slurm(options.allotment)) return "this is no job of Slurm";
   if (!options.mpi_args.empty()) return "--mpi-args are mpirun's";
   if (!options.cluster.empty()) return "--cluster is for mpirun";
@@ -31,8 +34,9 @@ std::string obstacle(const Options& options, const Ask& ask) {
   if (options.allotment->groups > 1 && (options.elastic || !is_whole_job(options)))
     return "of a heterogeneous job it starts all ranks or none";
   const auto known = ask({"srun", "--mpi=list"});
-  if (!known || known->find("pmix") == std::string::npos)
-    return "srun --mpi=list does not name pmix, which Open MPI needs";
+  if (!known || known->find(pmi_of(mpi)) == std::string::npos)
+    return fmt::format("srun --mpi=list does not name {}, which {} needs", pmi_of(mpi),
+                       mpi.has_hydra() ? mpi.text() : "Open MPI");
   return "";
 }
 
@@ -48,13 +52,21 @@ std::string hosts_of_ranks(const Options& options) {
 
 }  // namespace
 
-Launcher choose_launcher(const Options& options, const Ask& ask) {
-  if (options.launcher == Launcher::mpirun) return Launcher::mpirun;
-  const std::string why_not = obstacle(options, ask);
+Launcher launcher_of(const Mpi& mpi) { return mpi.has_hydra() ? Launcher::hydra : Launcher::mpirun; }
+
+Launcher choose_launcher(const Options& options, const Ask& ask, const Mpi& mpi) {
+  const Launcher of_mpi = launcher_of(mpi);
+  const char* const its_name = mpi.has_hydra() ? "hydra" : "mpirun";
+  if (options.launcher == of_mpi) return of_mpi;
+  if (options.launcher == Launcher::mpirun || options.launcher == Launcher::hydra)
+    throw InvalidArgumentError("--launcher {} starts no ranks of {}, which kolo was built with; use {}",
+                               mpi.has_hydra() ? "mpirun" : "hydra", mpi.text(), its_name);
+  const std::string why_not = obstacle(options, ask, mpi);
   if (why_not.empty()) return Launcher::srun;
   if (options.launcher == Launcher::srun)
-    throw InvalidArgumentError("--launcher srun cannot start the job: {}; use --launcher mpirun", why_not);
-  return Launcher::mpirun;
+    throw InvalidArgumentError("--launcher srun cannot start the job: {}; use --launcher {}", why_not,
+                               its_name);
+  return of_mpi;
 }
 
 bool starts_by_slurm(const Options& options) {
@@ -67,7 +79,7 @@ std::vector<std::string> compose_srun(const Options& options, const Surroundings
   std::vector<std::string> command = {"env"};
   for (const auto& [name, entry] : exported_variables(options, found))
     if (entry.find('=') != std::string::npos) command.push_back(entry);
-  command.insert(command.end(), {"srun", "--mpi=pmix", "--export=ALL"});
+  command.insert(command.end(), {"srun", std::string("--mpi=").append(pmi_of(found.mpi)), "--export=ALL"});
   // A rank that has stopped with a code of its own is no reason to end the others, which still leave.
   command.push_back(options.stopped_exit_code == 0 ? "--kill-on-bad-exit=1" : "--kill-on-bad-exit=0");
   command.push_back(options.hand_on_stdin ? "--input=0" : "--input=none");

@@ -12,10 +12,14 @@
 
 namespace kolo::launcher {
 
-/// srun or mpirun: what --launcher says, else srun where Slurm has allotted all hosts of the job, srun can
-/// serve Open MPI (`srun --mpi=list` names pmix), and neither --mpi-args nor --cluster speak to mpirun.
-/// Throws InvalidArgumentError for --launcher srun where srun cannot start the job.
-Launcher choose_launcher(const Options& options, const Ask& ask);
+/// The one that the MPI brings along.
+Launcher launcher_of(const Mpi& mpi);
+
+/// srun, or mpirun or hydra as the MPI has it: what --launcher says, else srun where Slurm has allotted all
+/// hosts of the job, srun can serve the MPI (`srun --mpi=list` names pmix, for MPICH pmi2), and neither
+/// --mpi-args nor --cluster speak to mpirun. mpi: that of the ranks. Throws InvalidArgumentError for a
+/// launcher that cannot start the job.
+Launcher choose_launcher(const Options& options, const Ask& ask, const Mpi& mpi);
 
 /// True if Slurm's daemons start the ranks, or mpirun's daemons, on the job's hosts; else ssh does, or
 /// another agent. Once the launcher is chosen.

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,6 +12,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <kolo/launcher/mpi.h>
 
 #include "tests/launcher/kolorun_program.h"
 #include "tests/support/paths.h"
@@ -113,6 +116,41 @@ TEST(Kolorun, TellsThatThereIsNoMpirun) {
       {"/usr/bin/env", "PATH=/nonexistent", program_path("kolorun"), "-n", "1", "--", "/bin/true"});
   EXPECT_EQ(program.finish(), 1);
   EXPECT_THAT(lines_of(program.err()), ElementsAre(HasSubstr("mpirun is not in PATH")));
+}
+
+// A launcher that says it is this one.
+class FakeMpirun {
+ public:
+  explicit FakeMpirun(const std::string& version) {
+    std::filesystem::create_directory(folder_);
+    std::ofstream(folder_ + "/mpirun") << "#!/bin/sh\necho '" << version << "'\n";
+    std::filesystem::permissions(folder_ + "/mpirun", std::filesystem::perms::owner_all);
+  }
+  ~FakeMpirun() { std::filesystem::remove_all(folder_); }
+  FakeMpirun(const FakeMpirun&) = delete;
+  FakeMpirun& operator=(const FakeMpirun&) = delete;
+  std::string variable() const { return "PATH=" + folder_ + ":" + std::getenv("PATH"); }
+
+ private:
+  const std::string folder_ = testing::TempDir() + "fake_mpirun." + std::to_string(getpid());
+};
+
+TEST(Kolorun, RefusesTheMpirunOfAnotherMpi) {
+  if (own_mpi().has_hydra()) GTEST_SKIP() << "kolo was built with " << own_mpi().text();
+  const FakeMpirun mpich("HYDRA build details:\n    Version:      4.0.2");
+  const Ended ended = run({"-n", "2", "--", "true"}, {mpich.variable()});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(lines_of(ended.err),
+              ElementsAre(AllOf(StartsWith("kolorun: "), HasSubstr("/mpirun is of MPICH 4.0.2, but kolo was "
+                                                                   "built with Open MPI 4."))));
+}
+
+TEST(DryRun, FollowsTheVersionOfOpenMpi) {
+  if (own_mpi().has_hydra()) GTEST_SKIP() << "kolo was built with " << own_mpi().text();
+  const std::vector<std::string> options = {"--dry-run", "--host", "a,b", "--", "prog"};
+  EXPECT_THAT(run(options, {FakeMpirun("mpirun (Open MPI) 4.1.6").variable()}).out,
+              Not(HasSubstr("--prtemca")));
+  EXPECT_THAT(run(options, {FakeMpirun("mpirun (Open MPI) 5.0.3").variable()}).out, HasSubstr("--prtemca"));
 }
 
 TEST(Kolorun, LooksForABareNameBesideItself) {

@@ -223,6 +223,37 @@ TEST(MpirunCommand, DividesTheCoresOfAChunkOfPbsThatItCallsThreads) {
   EXPECT_THAT(line(options, found), AllOf(HasSubstr("OMP_NUM_THREADS=2 "), HasSubstr("--host n1:2,n2:2")));
 }
 
+// mpirun from Open MPI 5 on is prterun. Nobody has run these commands.
+TEST(MpirunOfPrte, NamesWhatIsItsOwnByAnotherOption) {
+  Surroundings found = machine(2);
+  found.mpi = {MpiKind::open_mpi, "5.0.3"};
+  const std::string command = shell_quote(compose_mpirun(ranks_on(2, {{"a", 1}, {"b", 1}}), found, true));
+  EXPECT_THAT(command, AllOf(HasSubstr("--host a:1,b:1 "), HasSubstr("--output tag "),
+                             HasSubstr("--prtemca oob_tcp_keepalive_time 1 "),
+                             HasSubstr("--prtemca plm_ssh_args '-o BatchMode=yes "),
+                             HasSubstr("-x KOLO_LAUNCHER=kolorun "), HasSubstr("-n 2 prog x")));
+  EXPECT_THAT(command, AllOf(Not(HasSubstr("--tag-output")), Not(HasSubstr("--mca"))));
+}
+
+TEST(MpirunOfPrte, OversubscribesByMapping) {
+  Surroundings found = machine(2);
+  found.mpi = {MpiKind::open_mpi, "5.0.3"};
+  EXPECT_THAT(line(ranks(3), found), AllOf(HasSubstr("--map-by :OVERSUBSCRIBE --bind-to none "),
+                                           HasSubstr("--mca pml ob1 --mca btl ^tcp,ofi ")));
+}
+
+TEST(MpirunOfPrte, TellsSlurmsDaemonsToShare) {
+  Surroundings found = machine(2);
+  found.mpi = {MpiKind::open_mpi, "5.0.3"};
+  Options options = in_slurm(4, {{"node1", 2}, {"node2", 2}}, {});
+  options.elastic.emplace();
+  EXPECT_THAT(line(options, found), AllOf(HasSubstr("--prtemca odls_base_sigkill_timeout 0 "),
+                                          HasSubstr("--prtemca plm_slurm_args --overlap ")));
+  options.elastic.reset();
+  options.allotment->groups = 2;
+  EXPECT_THAT(line(options, found), HasSubstr("--prtemca ras ^slurm --prtemca plm ^slurm "));
+}
+
 TEST(ShellQuote, LeavesPlainWordsAndQuotesAllOthers) {
   EXPECT_EQ(shell_quote({"a=1", "--x", "p/q:2,r", "a b", "", "it's", "$HOME", "\"q\"", "a\nb", "*", "~"}),
             "a=1 --x p/q:2,r 'a b' '' 'it'\\''s' '$HOME' '\"q\"' 'a\nb' '*' '~'");

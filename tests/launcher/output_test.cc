@@ -19,10 +19,10 @@ namespace {
 using testing::ElementsAre;
 
 // What each rank wrote, when the tagged text comes in pieces of `piece` bytes.
-std::map<int, std::string> split(std::string_view text, size_t piece) {
+std::map<int, std::string> split(std::string_view text, size_t piece, bool has_blank = false) {
   std::map<int, std::string> by_rank;
   const auto take = [&](int rank, std::string_view bytes) { by_rank[rank].append(bytes); };
-  TagSplitter splitter;
+  TagSplitter splitter(has_blank);
   for (; !text.empty(); text.remove_prefix(std::min(piece, text.size())))
     splitter.feed(text.substr(0, piece), take);
   splitter.finish(take);
@@ -50,6 +50,14 @@ TEST_P(TagSplitterPieces, LeaveBracketsThatAreNoTags) {
       "[1,0]<stdout>:[0/2 host] [1,0]<x>: [3,] [1\n[vm:12] note\n[1,0]<stdout>:last [1,0]<std", GetParam());
   EXPECT_EQ(by_rank.at(0), "[0/2 host] [1,0]<x>: [3,] [1\nlast [1,0]<std");
   EXPECT_EQ(by_rank.at(kMpirunItself), "[vm:12] note\n");
+}
+
+// As from Open MPI 5 on, written from its manual.
+TEST_P(TagSplitterPieces, TakeTheBlankBehindATag) {
+  const auto by_rank =
+      split("[1,0]<stdout>: one\n[1,1]<stderr>:  two\n[1,0]<stdout>: \n", GetParam(), /*has_blank=*/true);
+  EXPECT_EQ(by_rank.at(0), "one\n\n");
+  EXPECT_EQ(by_rank.at(1), " two\n");
 }
 
 INSTANTIATE_TEST_SUITE_P(OfBytes, TagSplitterPieces, testing::Values(1, 2, 3, 7, 4096));
@@ -138,7 +146,7 @@ class Router : public testing::Test {
 };
 
 TEST_F(Router, KeepsTheLinesOfRanksWholeHoweverTheyCome) {
-  OutputRouter router(options_, false, out_, err_);
+  OutputRouter router(options_, std::nullopt, out_, err_);
   router.from_rank(0, Stream::out, "zero ");
   router.from_rank(1, Stream::out, "one\nlast");
   router.from_rank(0, Stream::out, "zero\n");
@@ -147,7 +155,7 @@ TEST_F(Router, KeepsTheLinesOfRanksWholeHoweverTheyCome) {
 }
 
 TEST_F(Router, ShowsWhatIsRewrittenInPlaceAsItIsWritten) {
-  OutputRouter router(options_, false, out_, err_);
+  OutputRouter router(options_, std::nullopt, out_, err_);
   router.from_rank(0, Stream::out, "10 %\r");
   EXPECT_EQ(printed(out_), "[0] 10 %\r");
   router.from_rank(0, Stream::out, "20 %\r");
@@ -160,7 +168,7 @@ TEST_F(Router, ShowsWhatIsRewrittenInPlaceAsItIsWritten) {
 }
 
 TEST_F(Router, KeepsTheLargestStepAndPrintsNoneOfTheMarkers) {
-  OutputRouter router(options_, true, out_, err_);
+  OutputRouter router(options_, LineMarks::tags, out_, err_);
   const std::string marker = kLastStepMarker;
   router.from_mpirun(Stream::err,
                      "[1,0]<stderr>:" + marker + "7\n[1,1]<stderr>:" + marker + "5\n[1,1]<stderr>:bye\n");
@@ -169,8 +177,22 @@ TEST_F(Router, KeepsTheLargestStepAndPrintsNoneOfTheMarkers) {
   EXPECT_EQ(printed(err_), "[1] bye\n");
 }
 
+TEST_F(Router, ReadsTheMarksAndWordsOfHydra) {
+  options_.launcher = Launcher::hydra;
+  OutputRouter router(options_, LineMarks::tags, out_, err_);
+  router.from_mpirun(Stream::out, "[1,1]<stdout>:one\n[1,0]<stdout>:ze");
+  router.from_mpirun(Stream::out, "[1,0]<stdout>:ro\n[mpiexec@vm] a word of its own\n");
+  router.from_mpirun(Stream::out, "[mpiexec@vm] Exit codes: [vm] 0,768\n");
+  router.from_mpirun(Stream::err, "[1,1]<stdout>:" + std::string(kLastStepMarker) + "7\n");
+  router.finish();
+  EXPECT_EQ(printed(out_), "[1] one\n[0] zero\n[mpiexec@vm] a word of its own\n");
+  ASSERT_TRUE(router.banner().failed_rank());
+  EXPECT_EQ(router.banner().failed_rank()->code, 3);
+  EXPECT_EQ(router.last_step(), 7);
+}
+
 TEST_F(Router, KnowsWhenTheLargestStepWasCompleted) {
-  OutputRouter router(options_, false, out_, err_);
+  OutputRouter router(options_, std::nullopt, out_, err_);
   const std::string marker = kLastStepMarker;
   router.from_rank(0, Stream::err, marker + "7 60000\n" + marker + "6 0\n");
   const auto age = std::chrono::steady_clock::now() - *router.last_step_at();
@@ -179,7 +201,7 @@ TEST_F(Router, KnowsWhenTheLargestStepWasCompleted) {
 }
 
 TEST_F(Router, CutsNoLineWhereAMarkerComesInTheMiddleOfIt) {
-  OutputRouter router(options_, false, out_, err_);
+  OutputRouter router(options_, std::nullopt, out_, err_);
   router.from_rank(0, Stream::err, "50 %");
   router.from_rank(0, Stream::err, std::string(kLastStepMarker) + "7 3\n");
   router.from_rank(0, Stream::err, " of it\n");
@@ -190,7 +212,7 @@ TEST_F(Router, CutsNoLineWhereAMarkerComesInTheMiddleOfIt) {
 TEST_F(Router, SeesThatTheRanksDisagree) {
   for (const char* line : {"rank 1 on b: Ranks disagree on the training step: gradient 1 is \"w\" …",
                            "kolo-train: Mismatched shapes for w: rank 0 has [1000], rank 3 has [1001]"}) {
-    OutputRouter router(options_, false, out_, err_);
+    OutputRouter router(options_, std::nullopt, out_, err_);
     router.from_rank(0, Stream::err, "Mismatched parentheses\n");
     EXPECT_FALSE(router.ranks_disagree());
     router.from_rank(0, Stream::err, std::string(line) + "\n");
@@ -199,7 +221,7 @@ TEST_F(Router, SeesThatTheRanksDisagree) {
 }
 
 TEST_F(Router, TellsWhenNobodyReads) {
-  OutputRouter router(options_, false, out_, err_);
+  OutputRouter router(options_, std::nullopt, out_, err_);
   router.from_rank(0, Stream::out, "text\n");
   pipe_[0] = OwnedFd();
   signal(SIGPIPE, SIG_IGN);
@@ -208,7 +230,7 @@ TEST_F(Router, TellsWhenNobodyReads) {
 }
 
 TEST_F(Router, DoesNotWaitForASlowReader) {
-  OutputRouter router(options_, false, out_, err_);
+  OutputRouter router(options_, std::nullopt, out_, err_);
   for (int i = 0; i < 100; ++i) router.from_rank(0, Stream::out, std::string(9999, 'x') + "\n");
   EXPECT_TRUE(out_.write_some());  // a pipe holds 65536 bytes
   EXPECT_GT(out_.pending_bytes(), 900000u);

@@ -29,6 +29,7 @@ Options job(std::vector<Host> hosts, std::vector<int> cores = {}) {
 
 std::string line(const Options& options, const std::vector<std::string>& variables = {}) {
   Surroundings found;
+  found.mpi = {MpiKind::open_mpi, "4.1.4"};
   found.hostname = "a";
   found.variables = variables;
   return shell_quote(compose_srun(options, found, true));
@@ -37,6 +38,8 @@ std::string line(const Options& options, const std::vector<std::string>& variabl
 Ask saying(const std::string& answer) {
   return [answer](const auto&) { return std::optional(answer); };
 }
+
+const Mpi kOpenMpi = {MpiKind::open_mpi, "4.1.4"}, kMpich = {MpiKind::mpich, "4.0.2"};
 
 TEST(Srun, FillsTheHostsInOrder) {
   EXPECT_EQ(line(job({{"a", 2}, {"b", 1}}, {4, 2})),
@@ -77,30 +80,45 @@ TEST(Srun, LetsRanksLeaveThatStoppedWithACodeOfTheirOwn) {
 
 TEST(ChooseLauncher, TakesSrunWhereItCanStartTheJob) {
   const Ask with_pmix = saying("MPI plugin types are...\n\tpmix\n\tnone\n");
-  EXPECT_EQ(choose_launcher(job({{"a", 1}}), with_pmix), Launcher::srun);
-  EXPECT_EQ(choose_launcher(job({{"a", 1}}), saying("\tpmi2\n")), Launcher::mpirun);
+  EXPECT_EQ(choose_launcher(job({{"a", 1}}), with_pmix, kOpenMpi), Launcher::srun);
+  EXPECT_EQ(choose_launcher(job({{"a", 1}}), saying("\tpmi2\n"), kOpenMpi), Launcher::mpirun);
   Options elsewhere = job({{"a", 1}});
   elsewhere.hosts = {{"other", 1}};
-  EXPECT_EQ(choose_launcher(elsewhere, with_pmix), Launcher::mpirun);
+  EXPECT_EQ(choose_launcher(elsewhere, with_pmix, kOpenMpi), Launcher::mpirun);
   Options words_for_mpirun = job({{"a", 1}});
   words_for_mpirun.mpi_args = {"-v"};
-  EXPECT_EQ(choose_launcher(words_for_mpirun, with_pmix), Launcher::mpirun);
+  EXPECT_EQ(choose_launcher(words_for_mpirun, with_pmix, kOpenMpi), Launcher::mpirun);
   words_for_mpirun.launcher = Launcher::srun;
   EXPECT_THAT(
-      [&] { choose_launcher(words_for_mpirun, with_pmix); },
+      [&] { choose_launcher(words_for_mpirun, with_pmix, kOpenMpi); },
       ThrowsMessage<InvalidArgumentError>(HasSubstr("--mpi-args are mpirun's; use --launcher mpirun")));
   Options not_slurm;
   not_slurm.launcher = Launcher::srun;
-  EXPECT_THROW(choose_launcher(not_slurm, with_pmix), InvalidArgumentError);
+  EXPECT_THROW(choose_launcher(not_slurm, with_pmix, kOpenMpi), InvalidArgumentError);
+}
+
+TEST(ChooseLauncher, TakesHydraAndPmi2ForMpich) {
+  Options options = job({{"a", 1}});
+  EXPECT_EQ(choose_launcher(options, saying("\tpmi2\n"), kMpich), Launcher::srun);
+  EXPECT_EQ(choose_launcher(options, saying("\tpmix\n"), kMpich), Launcher::hydra);
+  options.launcher = Launcher::hydra;
+  EXPECT_EQ(choose_launcher(options, saying("\tpmi2\n"), kMpich), Launcher::hydra);
+  EXPECT_THAT(
+      [&] { choose_launcher(options, saying(""), kOpenMpi); },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr(
+          "--launcher hydra starts no ranks of Open MPI 4.1.4, which kolo was built with; use mpirun")));
+  Surroundings found;
+  found.mpi = kMpich;
+  EXPECT_THAT(shell_quote(compose_srun(options, found, false)), HasSubstr("srun --mpi=pmi2 "));
 }
 
 TEST(ChooseLauncher, LeavesHeterogeneousJobsWhoseHostsComeAndGoToMpirun) {
   const Ask with_pmix = saying("\tpmix\n");
   Options options = job({{"a", 2}, {"b", 1}});
   options.allotment->groups = 2;
-  EXPECT_EQ(choose_launcher(options, with_pmix), Launcher::srun);
+  EXPECT_EQ(choose_launcher(options, with_pmix, kOpenMpi), Launcher::srun);
   options.elastic.emplace();
-  EXPECT_EQ(choose_launcher(options, with_pmix), Launcher::mpirun);
+  EXPECT_EQ(choose_launcher(options, with_pmix, kOpenMpi), Launcher::mpirun);
 }
 
 TEST(StartsBySlurm, WhereItsDaemonsStartTheRanksOrThoseOfMpirun) {

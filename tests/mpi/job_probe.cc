@@ -36,6 +36,12 @@ void print_place(const std::string& what) {
   std::fputs(fmt::format("{}: rank {} of {}\n", what, kolo::rank(), kolo::size()).c_str(), stdout);
 }
 
+// Of mpirun, else of hydra.
+std::string rank_by_launcher() {
+  const char* const by_mpirun = std::getenv("OMPI_COMM_WORLD_RANK");
+  return by_mpirun != nullptr ? by_mpirun : std::getenv("PMI_RANK");
+}
+
 int with_own_communicator() {
   int level = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
@@ -210,8 +216,7 @@ int main(int argc, char** argv) {
   if (how == "own_communicator") return with_own_communicator();
   if (how == "own_single") return with_mpi_of_one_thread(MPI_THREAD_SINGLE);
   if (how == "own_funneled") return with_mpi_of_one_thread(MPI_THREAD_FUNNELED);
-  if (how == "catch_different")
-    setenv("KOLO_BUCKET_BYTES", fmt::format("100{}", std::getenv("OMPI_COMM_WORLD_RANK")).c_str(), 1);
+  if (how == "catch_different") setenv("KOLO_BUCKET_BYTES", ("100" + rank_by_launcher()).c_str(), 1);
   if (how == "catch" || how == "catch_different") return catch_and_print(argc, argv);
   if (how == "subset") kolo::init(std::vector<int>{2, 0});
   else kolo::init(&argc, &argv);

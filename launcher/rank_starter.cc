@@ -1,0 +1,55 @@
+#include <kolo/launcher/rank_starter.h>
+
+#include <kolo/launcher/hydra_command.h>
+#include <kolo/launcher/srun_command.h>
+
+namespace kolo::launcher {
+namespace {
+
+class ByMpirun final : public RankStarter {
+ public:
+  std::string program() const override { return "mpirun"; }
+  std::vector<std::string> compose(const Options& options, const Surroundings& found,
+                                   bool tagged) const override {
+    return compose_mpirun(options, found, tagged);
+  }
+  LineMarks marks(const Surroundings& found) const override {
+    return found.mpi.has_prte() ? LineMarks::tags_and_blank : LineMarks::tags;
+  }
+  bool has_ranks_as_children() const override { return true; }
+};
+
+class BySrun final : public RankStarter {
+ public:
+  std::string program() const override { return "srun"; }
+  std::vector<std::string> compose(const Options& options, const Surroundings& found,
+                                   bool tagged) const override {
+    return compose_srun(options, found, tagged);
+  }
+  LineMarks marks(const Surroundings&) const override { return LineMarks::labels; }
+  // They are Slurm's daemons'.
+  bool takes_ranks_with_it() const override { return false; }
+};
+
+class ByHydra final : public RankStarter {
+ public:
+  std::string program() const override { return kHydra; }
+  std::vector<std::string> compose(const Options& options, const Surroundings& found,
+                                   bool tagged) const override {
+    return compose_hydra(options, found, tagged);
+  }
+  LineMarks marks(const Surroundings&) const override { return LineMarks::tags; }
+};
+
+}  // namespace
+
+const RankStarter& starter_of(Launcher launcher) {
+  static const ByMpirun by_mpirun;
+  static const BySrun by_srun;
+  static const ByHydra by_hydra;
+  if (launcher == Launcher::srun) return by_srun;
+  if (launcher == Launcher::hydra) return by_hydra;
+  return by_mpirun;
+}
+
+}  // namespace kolo::launcher

@@ -1,0 +1,40 @@
+// The ways of starting the ranks of a job, one class each: by Open MPI's mpirun, by srun, by hydra.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <kolo/launcher/mpirun_command.h>
+#include <kolo/launcher/options.h>
+
+namespace kolo::launcher {
+
+/// What stands before a line of a rank, where lines are marked.
+enum class LineMarks {
+  tags,            // `[1,0]<stdout>:`, and also where a piece of a line starts (mpirun, hydra)
+  tags_and_blank,  // `[1,0]<stdout>: ` (mpirun from Open MPI 5 on)
+  labels           // ` 3: ` (srun)
+};
+
+/// Immutable; any thread.
+class RankStarter {
+ public:
+  virtual ~RankStarter() = default;
+  /// What it is called, in PATH and in messages.
+  virtual std::string program() const = 0;
+  /// The command that starts the job, the program last. tagged: each line is marked with its rank. Throws
+  /// InvalidArgumentError for what cannot be started so.
+  virtual std::vector<std::string> compose(const Options& options, const Surroundings& found,
+                                           bool tagged) const = 0;
+  virtual LineMarks marks(const Surroundings& found) const = 0;
+  /// True if ranks of this machine are its children: kolorun then reads and signals them itself. All others
+  /// hand a SIGUSR1 on to the ranks.
+  virtual bool has_ranks_as_children() const { return false; }
+  /// True if the ranks end where it is killed; else it has to end them itself, at a SIGTERM.
+  virtual bool takes_ranks_with_it() const { return true; }
+};
+
+/// Launcher::automatic counts as mpirun.
+const RankStarter& starter_of(Launcher launcher);
+
+}  // namespace kolo::launcher
