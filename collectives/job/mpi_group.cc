@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <utility>
 
+#include <kolo/collectives/algorithms/text_comparison.h>
 #include <kolo/collectives/algorithms/text_exchange.h>
 
 namespace kolo::detail {
@@ -77,6 +78,13 @@ std::vector<std::string> MpiGroup::allgather(const std::string& text) {
   exchange->set_own(text);
   runtime_->thread().run(kControlChannel, exchange, "an exchange between all ranks");
   return exchange->texts();
+}
+
+bool MpiGroup::is_same_everywhere(const std::string& text) {
+  auto& world = runtime_->world();
+  const auto comparison = std::make_shared<TextComparison>(world.messages(), world.topology(), text);
+  runtime_->thread().run(kControlChannel, comparison, "a comparison between all ranks");
+  return comparison->is_same();
 }
 
 }  // namespace kolo::detail

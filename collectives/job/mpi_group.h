@@ -20,6 +20,7 @@ class MpiGroup final : public Group {
   void scatter(std::span<const Tensor> parts, const Tensor& own, int root) override;
   std::string broadcast(const std::string& text, int root) override;
   std::vector<std::string> allgather(const std::string& text) override;
+  bool is_same_everywhere(const std::string& text) override;
 
  private:
   std::shared_ptr<Runtime> runtime_;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <random>
@@ -43,16 +44,36 @@ Current& current() {
   return *instance;
 }
 
-std::vector<std::string> gather_hosts(MPI_Comm comm, const std::string& own, int size) {
-  constexpr int kBytes = 256;  // longest host name of POSIX, and a zero
-  std::string mine = own;
-  mine.resize(kBytes, '\0');
-  std::string all(static_cast<std::size_t>(kBytes) * size, '\0');
-  check_mpi(MPI_Allgather(mine.data(), kBytes, MPI_BYTE, all.data(), kBytes, MPI_BYTE, comm),
-            "MPI_Allgather");
-  std::vector<std::string> hosts(size);
-  for (int rank = 0; rank < size; ++rank)
-    hosts[rank] = all.c_str() + static_cast<std::ptrdiff_t>(kBytes) * rank;
+struct Names {
+  int bytes = 1;         // of the longest, and a zero
+  bool of_hosts = true;  // the ranks of each host have one name; else they are containers with their own
+};
+Names measure_names(MPI_Comm comm, MPI_Comm host, const std::string& own) {
+  std::array<char, 256> first{};  // longest host name of POSIX, and a zero
+  own.copy(first.data(), first.size() - 1);
+  check_mpi(MPI_Bcast(first.data(), static_cast<int>(first.size()), MPI_BYTE, 0, host), "MPI_Bcast");
+  std::array<int, 2> most = {static_cast<int>(own.size()) + 1, own == first.data() ? 0 : 1};
+  check_mpi(MPI_Allreduce(MPI_IN_PLACE, most.data(), 2, MPI_INT, MPI_MAX, comm), "MPI_Allreduce");
+  return {.bytes = most[0], .of_hosts = most[1] == 0};
+}
+
+// By rank. The first rank of each host tells its name: what travels grows with the hosts, in log n messages.
+std::vector<std::string> gather_hosts(MPI_Comm comm, MPI_Comm host, const Topology& topology, int rank,
+                                      const std::string& own) {
+  const Names names = measure_names(comm, host, own);
+  const auto place_of = [&](int of) {
+    return static_cast<std::ptrdiff_t>(names.bytes) * (names.of_hosts ? topology.node_of(of) : of);
+  };
+  const int places = names.of_hosts ? topology.nodes() : topology.ranks();
+  std::string all(static_cast<std::size_t>(names.bytes) * places, '\0');
+  if (!names.of_hosts || topology.local_rank(rank) == 0)
+    std::copy(own.begin(), own.end(), all.begin() + place_of(rank));
+  // The others have zeros there.
+  check_mpi(
+      MPI_Allreduce(MPI_IN_PLACE, all.data(), static_cast<int>(all.size()), MPI_UNSIGNED_CHAR, MPI_MAX, comm),
+      "MPI_Allreduce");
+  std::vector<std::string> hosts;
+  for (int other = 0; other < topology.ranks(); ++other) hosts.emplace_back(all.c_str() + place_of(other));
   return hosts;
 }
 
@@ -175,7 +196,7 @@ void Runtime::find_peers(const MpiComm& comm) {
                                              options_.chunk_bytes, node_);
   mailbox_ = std::make_unique<MpiMailbox>(MpiComm::duplicate(comm.get()));
   thread_->set_watchdog(std::make_unique<Watchdog>(
-      *mailbox_, rank, gather_hosts(comm.get(), hostname, size),
+      *mailbox_, rank, gather_hosts(comm.get(), host.get(), topology, rank, hostname),
       Watchdog::Limits{.warning = options_.stall_warning, .abort = options_.stall_abort}));
   if (size == 1) return;
   hosts_ = thread_->watchdog()->hosts();

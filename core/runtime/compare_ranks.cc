@@ -27,6 +27,19 @@ std::vector<std::string> all_names(const std::vector<NamedTexts>& all) {
   return names;
 }
 
+// Every rank's texts, by rank. Each text travels once, from the first rank that has it: those of a thousand
+// ranks, of which one differs, are two.
+std::vector<NamedTexts> exchange(Group& group, const std::string& text, const std::string& hash) {
+  const std::vector<std::string> hashes = group.allgather(hash);
+  std::map<std::string, NamedTexts> by_hash;
+  for (int rank = 0; rank < group.size(); ++rank)
+    if (by_hash.count(hashes[rank]) == 0)
+      by_hash[hashes[rank]] = nlohmann::json::parse(group.broadcast(text, rank)).get<NamedTexts>();
+  std::vector<NamedTexts> all;
+  for (const std::string& of_rank : hashes) all.push_back(by_hash[of_rank]);
+  return all;
+}
+
 }  // namespace
 
 void share_failure(Group& group, const std::function<void()>& work) {
@@ -52,12 +65,9 @@ std::optional<RankDifference> compare_ranks(Group& group, const NamedTexts& own)
   if (group.size() == 1) return {};
   const std::string text = json_text(nlohmann::json(own));
   const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-  const auto hashes = group.allgather(fmt::format("{:016x}{:016x}", hash.high64, hash.low64));
-  if (std::all_of(hashes.begin(), hashes.end(), [&](const auto& other) { return other == hashes[0]; }))
-    return {};
-  std::vector<NamedTexts> all;
-  for (const std::string& theirs : group.allgather(text))
-    all.push_back(nlohmann::json::parse(theirs).get<NamedTexts>());
+  const std::string own_hash = fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  if (group.is_same_everywhere(own_hash)) return {};
+  std::vector<NamedTexts> all = exchange(group, text, own_hash);
   for (NamedTexts& texts : all) {
     std::map<std::string, int> times;
     for (auto& [name, value] : texts)  // one that comes again gets a number: none hides another

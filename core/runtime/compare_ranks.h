@@ -28,8 +28,8 @@ struct RankDifference {
 };
 
 /// Whether all ranks have the same; the same answer on every rank. Names that rank 0 lacks stand behind the
-/// one that is before them on the rank that has them. Collective: one short exchange, and another one of the
-/// texts where they differ; none with one rank.
+/// one that is before them on the rank that has them. Collective: a hash of the texts is compared, and where
+/// they differ each text travels once, from the first rank that has it; nothing with one rank.
 std::optional<RankDifference> compare_ranks(Group& group, const NamedTexts& own);
 /// The same for lists that are known.
 std::optional<RankDifference> first_difference(std::vector<NamedTexts> all);

@@ -1,5 +1,6 @@
 #include <kolo/core/runtime/group.h>
 
+#include <algorithm>
 #include <utility>
 
 #include <kolo/core/base/text.h>
@@ -37,6 +38,11 @@ void Group::scatter(std::span<const Tensor>, const Tensor&, int) {
   throw UnimplementedError("scatter: only the group of all ranks does this");
 }
 
+bool Group::is_same_everywhere(const std::string& text) {
+  const auto all = allgather(text);
+  return std::all_of(all.begin(), all.end(), [&](const std::string& other) { return other == all[0]; });
+}
+
 Group& world_group() { return *world(); }
 
 Group& group_of_one() {
@@ -49,8 +55,9 @@ void set_world_group(std::unique_ptr<Group> group) {
 }
 
 void throw_if_any_failed(Group& group, Code code, const std::string& error) {
-  const auto reports =
-      group.allgather(error.empty() ? "" : std::to_string(static_cast<int>(code)) + " " + error);
+  const std::string own = error.empty() ? "" : std::to_string(static_cast<int>(code)) + " " + error;
+  if (group.is_same_everywhere(own) && own.empty()) return;
+  const auto reports = group.allgather(own);
   for (int rank = 0; rank < group.size(); ++rank) {
     const std::string& report = reports[rank];
     if (report.empty()) continue;

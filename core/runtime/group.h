@@ -33,6 +33,9 @@ class Group {
   virtual std::string broadcast(const std::string& text, int root) = 0;
   /// Every rank's text, in rank order.
   virtual std::vector<std::string> allgather(const std::string& text) = 0;
+  /// Whether all ranks give the same text; the same answer on all of them. Of all ranks of a job it costs
+  /// O(log n) short messages a rank, where an allgather's grow with n.
+  virtual bool is_same_everywhere(const std::string& text);
 };
 
 /// The group of all ranks.

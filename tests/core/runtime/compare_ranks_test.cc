@@ -76,6 +76,34 @@ TEST(CompareRanks, SendsAHashAloneWhereAllHaveTheSame) {
   EXPECT_FALSE(compare_ranks(group, {{"a", std::string(10000, 'x')}}));
 }
 
+// Of five ranks, of which one differs.
+class TwoTexts final : public Group {
+ public:
+  int rank() const override { return 3; }
+  int size() const override { return 5; }
+  void broadcast(std::span<const Tensor>, int) override { ADD_FAILURE(); }
+  std::string broadcast(const std::string& text, int root) override {
+    roots.push_back(root);
+    return root == 0 ? text : R"([["a","2"]])";
+  }
+  std::vector<std::string> allgather(const std::string& text) override {
+    EXPECT_EQ(text.size(), 32u) << "a hash";
+    const std::string other(32, 'f');
+    return {text, text, other, text, text};
+  }
+  std::vector<int> roots;
+};
+
+TEST(CompareRanks, SendsEachTextOnce) {
+  TwoTexts group;
+  const auto found = compare_ranks(group, {{"a", "1"}});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->other, 2);
+  EXPECT_THAT(group.roots, ElementsAre(0, 2));
+  EXPECT_THAT(found->all, ElementsAre(NamedTexts{{"a", "1"}}, NamedTexts{{"a", "1"}}, NamedTexts{{"a", "2"}},
+                                      NamedTexts{{"a", "1"}}, NamedTexts{{"a", "1"}}));
+}
+
 TEST(CompareRanks, SendsNothingOnOneRank) { EXPECT_FALSE(compare_ranks(world_group(), {{"a", "1"}})); }
 
 TEST(ShareFailure, ReachesEveryRankAndNamesTheOneThatFailed) {
