@@ -204,6 +204,7 @@ std::optional<int> ElasticHosts::prepare(Options& options, Surroundings& found) 
   if (const auto code = wait_for_hosts(chosen)) return code;
   tell_start(before, chosen);
   added_ = started_ ? names_not_in(chosen, before) : std::vector<std::string>{};
+  ranks_before_growth_ = total_slots(before);
   started_ = true;
   grows_ = false;
   cause_.clear();
@@ -262,6 +263,12 @@ ElasticHosts::Cause ElasticHosts::look_at(const JobResult& result, int stopped_e
   if (lost_ = lost_hosts(result); !lost_.empty()) return lose(lost_, sentence(lost_, "is gone", "are gone"));
   if (const auto& hosts = result.hosts_without_start; !hosts.empty() && hosts.size() < pool_.in_use().size())
     return lose(hosts, sentence(hosts, "cannot start ranks", "cannot start ranks"));
+  if (!added.empty() && !got_on && result.exit_code == kBadCommandLine) {
+    const int ranks = total_slots(pool_.in_use());
+    pool_.limit_ranks(ranks_before_growth_);
+    cause_ = fmt::format("the program does not start with {}", count_of(ranks, "rank"));
+    return Cause::host;
+  }
   if (!added.empty() && !got_on)
     return lose(added, sentence(added, "has completed no step", "have completed no step"));
   const std::string& killed_on = result.host_of_killed_rank;

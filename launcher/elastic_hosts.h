@@ -42,6 +42,8 @@ class ElasticHosts {
     notice    // they were stopped since a host is about to go
   };
   Cause look_at(const JobResult& result, int stopped_exit_code);
+  /// True in a start that was the first one with its hosts: what it cannot do, the one before could.
+  bool has_grown() const { return !added_.empty(); }
   /// Hosts that the last start has lost, or was stopped to leave, as look_at() has found.
   const std::vector<std::string>& lost() const { return lost_; }
 
@@ -83,6 +85,7 @@ class ElasticHosts {
   std::string cause_;               // of the next start, for its line
   std::vector<std::string> lost_;   // with the last start
   std::vector<std::string> added_;  // hosts that the last start was the first one for
+  int ranks_before_growth_ = 0;     // to those
   bool grows_ = false, has_waited_ = false;
   std::optional<std::int64_t> last_step_;
   Clock::time_point standing_since_ = {};

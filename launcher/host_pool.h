@@ -1,6 +1,7 @@
 // Which hosts an elastic job runs on: a state for each host, and the rules by which it changes.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <limits>
@@ -44,6 +45,8 @@ class HostPool {
   void lose(std::string_view host, Time now);
   /// The host is about to go: it is not used until it has been away.
   void drain(std::string_view host);
+  /// The program does not run with more ranks than these: no start takes more from now on.
+  void limit_ranks(int most) { rules_.max_ranks = std::min(rules_.max_ranks, most); }
   /// A signal that a broken machine sends has ended a rank there. True if it is the second one within ten
   /// minutes, or a later one: the host then counts as lost.
   bool note_killed_rank(std::string_view host, Time now);
@@ -86,7 +89,7 @@ class HostPool {
   bool is_usable(const Entry& entry, Time now) const;
   std::vector<Host> best(Time now, int most_ranks) const;
 
-  const PoolRules rules_;
+  PoolRules rules_;
   const int first_hosts_;
   std::vector<Entry> entries_;  // in the list's order
   std::vector<Host> in_use_;    // in the order of their ranks

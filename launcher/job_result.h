@@ -9,6 +9,9 @@
 
 namespace kolo::launcher {
 
+/// A program that does not understand its command line ends with it.
+inline constexpr int kBadCommandLine = 2;
+
 struct JobResult {
   int exit_code = 0;
   bool stop_requested = false;                 // by a signal to kolorun, or since the job's time ends

@@ -16,6 +16,7 @@
 #include <kolo/launcher/check_build.h>
 #include <kolo/launcher/check_network.h>
 #include <kolo/launcher/child.h>
+#include <kolo/launcher/job_result.h>
 #include <kolo/launcher/job_token.h>
 #include <kolo/launcher/machines.h>
 #include <kolo/launcher/mpirun_command.h>
@@ -28,8 +29,6 @@
 
 namespace kolo::launcher {
 namespace {
-
-constexpr int kBadCommandLine = 2;
 
 void tell(const std::string& sentence) { fmt::print(stderr, "kolorun: {}\n", sentence); }
 

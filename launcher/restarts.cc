@@ -19,8 +19,6 @@
 namespace kolo::launcher {
 namespace {
 
-constexpr int kBadCommandLine = 2;
-
 // Starts one after the other that complete no step more than those before them: another start will not help.
 class Progress {
  public:
@@ -100,9 +98,9 @@ JobResult Restarts::run_once() {
 
 // Another start would not help, or nobody wants one.
 bool Restarts::is_over(const JobResult& result) const {
-  // Code 2 is a bad command line, which a second try does not mend.
-  return result.exit_code == 0 || result.exit_code == kBadCommandLine || result.stop_requested ||
-         result.ranks_disagree;
+  // A second try does not mend a bad command line, but for a number of ranks that it has no room for.
+  const bool is_refused = result.exit_code == kBadCommandLine && !(elastic_ && elastic_->has_grown());
+  return result.exit_code == 0 || is_refused || result.stop_requested || result.ranks_disagree;
 }
 
 bool Restarts::may_start_again(const JobResult& result) {

@@ -151,6 +151,22 @@ class Elastic(elastic_jobs.ElasticTest):
         self.wait_until_saved(self.saved() + 10)
         self.stop(job)
 
+    def test_does_not_grow_to_more_ranks_than_the_program_takes(self):
+        hosts_now = self.folder / "hosts"
+        hosts_now.write_text("node1:2\n")
+        train = hosts.BIN / "kolo-train"
+        job = Job(self, "--discover", f"cat {hosts_now}", "--discover-every", 1, "--grow-after", 1, train, "--model", "mlp", "--data", "generated",
+                  "--global-batch", 3, "--steps", 10**7, "--threads", 1, "--save-steps", 50, "--checkpoint-dir", self.checkpoints)
+        self.wait_until_saved(50)
+        hosts_now.write_text("node1:2\nnode3:2\n")
+        job.wait_for(r"^kolorun: node3 is there; 2 → 4 ranks after step \d+$")
+        job.wait_for(r"--global-batch 3 is less than 4 ranks")
+        job.wait_for(r"^kolorun: the program does not start with 4 ranks; going on with 2 ranks on node1 \(restart 2, ")
+        self.wait_until_saved(self.saved() + 100)
+        time.sleep(3)
+        self.assertEqual(job.text().count("node3 is there"), 1)
+        self.stop(job)
+
     def goes_on_without_node2(self, job, give_notice):
         self.wait_until_saved(20)
         give_notice()

@@ -264,6 +264,15 @@ TEST(HostPool, LeavesAHostThatIsAboutToGoUntilItHasBeenAway) {
   EXPECT_THAT(pool.growth(), ElementsAre("b"));
 }
 
+TEST(HostPool, TakesNoMoreRanksThanTheProgramDoes) {
+  Pool p;
+  EXPECT_THAT(p.choose(), ElementsAre("a", "b", "c"));
+  p.pool.limit_ranks(4);
+  EXPECT_THAT(p.choose(), ElementsAre("a", "b"));
+  p.at += 1000;
+  EXPECT_THAT(p.growth(), IsEmpty());
+}
+
 TEST(HostPool, KnowsWhetherAnyListedHostIsNotInUse) {
   Pool pool({.spares = 1});
   pool.choose();
