@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""Ranks of one host where it is less than a whole machine: a tiny /dev/shm, a PID namespace for each rank, a neighbour that is killed."""
+"""Ranks of one host where it is less than a whole machine: a tiny /dev/shm, a PID namespace for each rank or for a pod, a neighbour that is killed."""
+import pathlib
 import subprocess
+import tempfile
 import time
 import unittest
 
 import hosts
 
+KOLORUN = hosts.BIN / "kolorun"
+SLEEPY = hosts.PROBE.parent / "sleepy"
 LIMIT_S = 10
 
 
@@ -31,6 +35,26 @@ class OneHost(unittest.TestCase):
         self.assertEqual(result.code, 0, result)
         self.assertIn("all right on 1 hosts", result.out)
         self.assertEqual(result.err.count("the ranks of this host do not share memory"), 1, result)
+
+    def start_training(self, folder, *around, then=""):
+        train = f"{KOLORUN} -q -n 1 --bind none {SLEEPY} {folder} 1000000 20{then}"
+        job = self.cluster.popen([*around, "sh", "-c", train], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(job.stdout.close)
+        self.addCleanup(job.kill)
+        self.assertEqual(job.stdout.readline(), "starts at step 0\n")
+        return job
+
+    def test_a_pods_hook_stops_the_ranks_of_the_pod_alone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            beside = self.start_training(f"{folder}/beside")
+            pod = self.start_training(f"{folder}/pod", "unshare", "--pid", "--uts", "--fork", "--kill-child", "--mount-proc", then="; echo over; sleep 600")
+            first = pathlib.Path(f"/proc/{pod.pid}/task/{pod.pid}/children").read_text().split()[0]
+            result = self.cluster.run(["nsenter", "--target", first, "--pid", "--uts", "--mount", KOLORUN, "--stop-here"])
+            self.assertEqual(result.code, 0, result)
+            self.assertRegex(result.out, r"^kolorun: 1 rank here stopped within \d+\.\d s\n$")
+            self.assertRegex(pod.stdout.readline(), r"^ends at step [1-9]\d*\n$")
+            self.assertEqual(pod.stdout.readline(), "over\n")
+            self.assertIsNone(beside.poll())
 
     def test_a_neighbour_that_is_killed_in_an_operation_is_named_by_the_survivor(self):
         process = self.cluster.popen(["mpirun", "--bind-to", "none", "--oversubscribe", "-n", 2, hosts.PROBE.parent / "fault_probe", "killed"],

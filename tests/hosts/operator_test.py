@@ -57,5 +57,31 @@ class Launcher(hosts.FolderTest):
             self.assertNotIn(words, result.err)
 
 
+class BatchSystems(hosts.FolderTest):
+    """With the variables that PBS and LSF set, as their manuals have them: the batch systems themselves are not here."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = hosts.Hosts(3)
+        cls.cluster.__enter__()
+        cls.addClassCleanup(cls.cluster.close)
+
+    def hosts_of_ranks(self, *options, **env):
+        result = self.cluster.run([KOLORUN, "--prefix", "never", *options, hosts.PROBE, "topology"], env=env)
+        self.assertEqual(result.code, 0, result)
+        ranks = sorted((r["rank"], r["hostname"]) for r in map(json.loads, result.out.splitlines()))
+        return [host for _, host in ranks]
+
+    def test_ranks_are_on_all_hosts_of_a_job_of_pbs(self):
+        nodes = self.folder / "nodes"
+        nodes.write_text("node1\nnode1\nnode2\nnode2\n")
+        self.assertEqual(self.hosts_of_ranks(PBS_NODEFILE=str(nodes), PBS_JOBID="77.server", NCPUS="2"), ["node1"] * 2 + ["node2"] * 2)
+
+    def test_ranks_are_on_all_hosts_of_a_job_of_lsf_but_for_one_that_only_launches(self):
+        lsf = {"LSB_MCPU_HOSTS": "node1 1 node2 2 node3 2", "LSB_JOBID": "6"}
+        self.assertEqual(self.hosts_of_ranks(**lsf), ["node1"] + ["node2"] * 2 + ["node3"] * 2)
+        self.assertEqual(self.hosts_of_ranks("--host", "node2:2,node3:2", **lsf), ["node2"] * 2 + ["node3"] * 2)
+
+
 if __name__ == "__main__":
     hosts.main()
