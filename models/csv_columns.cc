@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -51,12 +52,54 @@ std::string columns_there(const CsvFile& file, const Fields& fields) {
                         : fmt::format("the columns are 1 to {}", fields.size());
 }
 
+[[noreturn]] void throw_same_names(const CsvFile& file, const Fields& fields, std::size_t first,
+                                   std::size_t second, const std::string& right) {
+  const std::string name = unquoted(fields[first]), other = unquoted(fields[second]);
+  throw InvalidArgumentError("{}: columns {} and {} {}; {}", file.name(), first + 1, second + 1,
+                             name.empty()    ? "have no name"
+                             : name == other ? fmt::format("are both called {:?}", name)
+                                             : fmt::format("are called {:?} and {:?}", name, other),
+                             right);
+}
+
+// The next column behind `place` that has the same name.
+std::optional<std::size_t> same_name_behind(const Fields& names, std::size_t place) {
+  for (std::size_t i = place + 1; i < names.size(); ++i)
+    if (unquoted(names[i]) == unquoted(names[place])) return i;
+  return std::nullopt;
+}
+
 std::size_t required_place(const CsvFile& file, const Fields& fields, const std::string& name,
                            const char* option) {
   const auto place = place_of(name, fields, file.has_names);
-  if (place) return *place;
+  if (place) {
+    const auto second = same_name_behind(fields, *place);
+    if (second && file.has_names && is_same_name(unquoted(fields[*place]), name))
+      throw_same_names(file, fields, *place, *second,
+                       fmt::format("rename one, or give {} its column's number", option));
+    return *place;
+  }
   throw InvalidArgumentError("{}: {} {}: there is no such column; {}", file.name(), option, name,
                              columns_there(file, fields));
+}
+
+// Later tables are read by their names. found_label: the label that nobody has named, whose name in other
+// letters would give the answer away.
+void check_names(const CsvFile& file, const Fields& fields, const std::set<std::size_t>& left_out,
+                 std::size_t found_label) {
+  std::map<std::string, std::size_t> places;
+  const auto refuse = [&](std::size_t i, std::size_t j) {
+    throw_same_names(file, fields, i, j,
+                     fmt::format("rename one, or leave one out by its number, as --ignore {}", j + 1));
+  };
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (left_out.contains(i)) continue;
+    const auto [first, is_new] = places.emplace(unquoted(fields[i]), i);
+    if (!is_new) refuse(first->second, i);
+    if (found_label < fields.size() && i != found_label &&
+        is_same_name(unquoted(fields[i]), unquoted(fields[found_label])))
+      refuse(std::min(i, found_label), std::max(i, found_label));
+  }
 }
 
 void find_schema(CsvColumns& found, const CsvFile& file, const Fields& fields, const CsvOptions& options) {
@@ -87,6 +130,8 @@ void find_schema(CsvColumns& found, const CsvFile& file, const Fields& fields, c
     throw InvalidArgumentError(
         "{}, line {}: {}; there must be a label and at least one beside it", file.name(), file.line(),
         labels.size() == 1 ? "one column" : fmt::format("--target takes all {} columns", labels.size()));
+  if (file.has_names)
+    check_names(file, fields, left_out, options.target.empty() ? labels.front() : fields.size());
   schema.is_named = file.has_names;
   schema.missing = options.missing;
   schema.columns = fields.size();
@@ -97,12 +142,32 @@ void find_schema(CsvColumns& found, const CsvFile& file, const Fields& fields, c
     if (!left_out.contains(i)) schema.features.push_back({.name = name_of(i), .place = i});
 }
 
+// Where a later table has a column of the training's. Of two with its name, of which the training left one
+// out, it is the one at the training's place.
+std::optional<std::size_t> place_of_known(const CsvFile& file, const Fields& fields,
+                                          const TableSchema& schema, const TableColumn& column) {
+  const auto is_it = [&](std::size_t i) { return unquoted(fields[i]) == column.name; };
+  std::optional<std::size_t> place;
+  for (std::size_t i = 0; i < fields.size() && !place; ++i)
+    if (is_it(i)) place = i;
+  for (std::size_t i = 0; i < fields.size() && !place && !column.name.empty(); ++i)
+    if (is_same_name(unquoted(fields[i]), column.name)) place = i;
+  if (!place) return place;
+  const auto second = same_name_behind(fields, *place);
+  if (!second) return place;
+  const auto& ignored = schema.ignored;
+  if (std::find(ignored.begin(), ignored.end(), column.name) != ignored.end() &&
+      column.place < fields.size() && is_it(column.place))
+    return column.place;
+  throw_same_names(file, fields, *place, *second, "rename one, or take one away");
+}
+
 // Tells the file where the schema's columns stand by their names.
 void find_by_name(CsvColumns& found, CsvFile& file, const Fields& fields, const CsvOptions& options) {
   const TableSchema& schema = found.schema;
   std::set<std::size_t> known;
   for (const TableColumn& feature : schema.features) {
-    const auto place = place_of(feature.name, fields, true);
+    const auto place = place_of_known(file, fields, schema, feature);
     if (!place)
       throw InvalidArgumentError("{}: there is no column {:?}, of which the model has learnt; there are {}",
                                  file.name(), feature.name, names_of(fields));
@@ -110,7 +175,7 @@ void find_by_name(CsvColumns& found, CsvFile& file, const Fields& fields, const 
     known.insert(*place);
   }
   for (const TableColumn& label : schema.labels) {
-    const auto place = place_of(label.name, fields, true);
+    const auto place = place_of_known(file, fields, schema, label);
     if (place) file.labels.push_back(*place), known.insert(*place);
     else if (options.labelled)
       throw InvalidArgumentError("{}: there is no column {:?}, which holds {}; there are {}", file.name(),
