@@ -67,7 +67,6 @@ class Reader {
 
   // The numbers of each row, and what the others are.
   void scan(File& file) {
-    const bool decimal_comma = file.separator() != ',';
     Fields fields;
     while (file.next(fields)) {
       file.check_columns(fields);
@@ -78,7 +77,6 @@ class Reader {
         const std::string_view field = fields[place];
         const std::int64_t empty = cells_[i].empty;
         const auto value = cells_[i].add(file, place, field);
-        if (decimal_comma && value && field.find(',') != std::string_view::npos) ++decimal_commas_;
         is_whole &= cells_[i].empty == empty;
         if (!is_label(i)) values_.push_back(value ? static_cast<float>(*value) : kNoNumber);
         else labels_.push_back(value.value_or(-1));
@@ -87,35 +85,37 @@ class Reader {
       kept_.push_back(is_whole || missing() != MissingCells::drop);
     }
     ends_.push_back(lines_.size());
-    if (!decimal_comma || options_.known || &file != &files_.front()) return;
-    notes_.push_back(file.separator() == ';' ? "fields between \";\"" : "fields between tabs");
-    if (decimal_commas_ > 0)
-      notes_.back() += fmt::format(", {} numbers with decimal commas", decimal_commas_);
+    if (options_.known || &file != &files_.front()) return;
+    if (std::string note = detail::separator_note(file.separator(), cells_); !note.empty())
+      notes_.push_back(std::move(note));
   }
 
   MissingCells missing() const { return schema_.missing; }
 
   // Which cells with commas are numbers, and what points mean.
   void finish_cells() {
-    std::vector<std::string> with_commas, with_points;
+    std::vector<ColumnCells*> cells;
+    std::vector<TableColumn> known;
+    std::vector<std::string> texts;
+    std::vector<std::size_t> places;
     for (std::size_t i = 0; i < columns(); ++i) {
       if ((is_label(i) && !options_.labelled) || !column(i).words.empty()) continue;
-      cells_[i].finish(column(i));
-      if (options_.known) continue;
+      places.push_back(i);
+      cells.push_back(&cells_[i]);
+      known.push_back(column(i));
+      texts.push_back(column_text(column(i).place, column(i).name));
+    }
+    const bool has_commas = detail::finish_numbers(
+        cells, known,
+        {.is_known = options_.known != nullptr, .had_decimal_commas = schema_.has_decimal_commas});
+    if (options_.known) return;
+    schema_.has_decimal_commas = has_commas;
+    for (const std::size_t i : places) {
       column(i).has_decimal_commas = cells_[i].has_decimal_commas;
       column(i).has_thousands_points = cells_[i].has_thousands_points;
-      const std::string text = column_text(column(i).place, column(i).name);
-      if (cells_[i].has_decimal_commas) with_commas.push_back(text);
-      if (cells_[i].has_thousands_points) with_points.push_back(text);
+      column(i).has_decimal_points = cells_[i].has_decimal_points;
     }
-    add_note_of_columns("decimal commas", with_commas);
-    add_note_of_columns("points of thousands", with_points);
-  }
-
-  void add_note_of_columns(const char* what, const std::vector<std::string>& columns) {
-    if (columns.empty()) return;
-    notes_.push_back(
-        fmt::format("{} in column{} {}", what, columns.size() == 1 ? "" : "s", fmt::join(columns, ", ")));
+    for (std::string& note : detail::number_notes(cells, texts)) notes_.push_back(std::move(note));
   }
 
   // Calls `work` with the number of each row, its file and its fields, a second time.
@@ -354,7 +354,6 @@ class Reader {
   std::vector<bool> kept_;
   std::map<std::size_t, ColumnWords> words_;  // of the columns of words
   std::vector<std::string> notes_;
-  std::int64_t decimal_commas_ = 0;
 };
 
 }  // namespace

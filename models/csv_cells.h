@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <kolo/models/csv_file.h>
 #include <kolo/models/data.h>
@@ -23,43 +24,73 @@ struct CellPlace {
 /// `line 7, column 2`, of several files with the file's name in front.
 std::string place_text(const CellPlace& cell, bool of_several_files);
 
+/// What of a table, beside a column itself, says how its numbers are written.
+struct NumberSigns {
+  bool is_known = false;            // an earlier table has said it of each column
+  bool had_decimal_commas = false;  // in some column of the earlier table
+  bool has_decimal_commas = false;  // in some column of this one, or points of thousands
+};
+
 /// Counts of a column's cells. In a file with commas between its fields a number may have a decimal comma
 /// too, within quotes, if all of the column's numbers agree: none has a point, and one comma at least is not
 /// that of thousands. In other files 1.100 is 1.1, but 1100 where another number of the column is
-/// as 1.100,50.
+/// as 1.100,50, and refused where nothing of the column says which while the table has decimal commas.
 class ColumnCells {
  public:
   /// Adds the file's cell of its present row. Returns its number, if it is one, or may be one with a decimal
   /// comma.
   std::optional<double> add(const CsvFile& file, std::size_t column, std::string_view field);
-  /// After the last cell: whether those with decimal commas are numbers or words, and whether points are
-  /// those of thousands. known: an earlier table said so. Throws InvalidArgumentError where commas or points
-  /// may be those of thousands.
-  void finish(const TableColumn& known = {});
+  /// After the last cell: whether those with decimal commas are numbers or words. known: of an earlier table.
+  /// Throws InvalidArgumentError where commas may be those of thousands, and where a few cells differ from
+  /// all others.
+  void finish_commas(const TableColumn& known);
+  /// After finish_commas of all columns: whether points are those of thousands. Throws InvalidArgumentError
+  /// where nothing tells, where cells differ from each other or from the earlier table's.
+  void finish_points(const TableColumn& known, const NumberSigns& signs);
+  /// A column of numbers, of which some have decimal commas or points of thousands.
+  bool shows_commas() const;
 
   std::int64_t numbers = 0, words = 0, empty = 0;
   std::int64_t bars = 0;              // words with | in them
+  std::int64_t with_commas = 0;       // numbers, in a file with other separators
   double sum = 0;                     // of the numbers
   bool has_decimal_commas = false;    // in a file with commas between its fields
   bool has_thousands_points = false;  // in other files: its numbers are those of number_with_thousands
+  bool has_decimal_points = false;
   CellPlace first_word = {}, first_empty = {};
 
  private:
-  void finish_points(bool is_known);
-  void finish_commas(bool is_known);
+  // The first of some cells, and their count.
+  struct Cells {
+    std::int64_t count = 0;
+    CellPlace first = {};
+    void add(const CsvFile& file, std::size_t column, std::string_view field);
+  };
+  void count_point(const CsvFile& file, std::size_t column, std::string_view field);
+  void check_known(const TableColumn& known) const;
+  bool is_unclear(const TableColumn& known, const NumberSigns& signs) const;
 
-  std::int64_t commas_ = 0;   // cells that are numbers with decimal commas, or with commas of thousands
+  Cells commas_;              // numbers with decimal commas, or with commas of thousands
   std::int64_t decimal_ = 0;  // of these the former only, as 0,5
   std::int64_t grouped_ = 0;  // the latter only, as 1,234,567
-  std::int64_t points_ = 0;   // numbers with a decimal point
   double sum_of_commas_ = 0;
-  CellPlace first_comma_ = {};
-  // Of files with other separators:
-  std::int64_t decimal_commas_ = 0;  // numbers as 1,5
-  std::int64_t thousands_ = 0;       // as 1.100,5 or 1.234.567
-  std::int64_t unclear_ = 0;         // as 1.100
-  CellPlace first_thousands_ = {}, first_unclear_ = {};
+  Cells points_;                     // numbers with a decimal point, as 1.5
+  Cells unclear_;                    // as 1.100
+  bool are_commas_between_ = false;  // in a file of unclear ones
+  Cells thousands_;                  // in a file with other separators, as 1.100,5 or 1.234.567
+  std::int64_t decimal_commas_ = 0;  // in such a file, as 1,5
 };
+
+/// After the last cell of a table: finish_commas and finish_points of all its columns. known: of an earlier
+/// table, as many as cells. Returns whether the table has decimal commas, or points of thousands.
+bool finish_numbers(const std::vector<ColumnCells*>& cells, const std::vector<TableColumn>& known,
+                    NumberSigns signs);
+
+/// `fields between ";", 12 numbers with decimal commas`; "" for commas.
+std::string separator_note(char separator, const std::vector<ColumnCells>& cells);
+/// `decimal commas in column 3 "size"` and `points of thousands in columns 1, 2`; texts: of the columns.
+std::vector<std::string> number_notes(const std::vector<ColumnCells*>& cells,
+                                      const std::vector<std::string>& texts);
 
 /// Throws InvalidArgumentError for a cell of a column of numbers that is none.
 [[noreturn]] void throw_no_number(const CellPlace& cell);

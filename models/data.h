@@ -34,6 +34,7 @@ struct TableColumn {
   float mean = 0;                       // of a column of numbers
   bool has_decimal_commas = false;      // within quotes, in a table with commas between its fields
   bool has_thousands_points = false;    // 1.100 is 1100, in a table with other separators
+  bool has_decimal_points = false;      // 1.100 is 1.1
 
   std::int64_t elements() const { return words.empty() ? 1 : static_cast<std::int64_t>(words.size()); }
 };
@@ -49,6 +50,7 @@ struct TableSchema {
   std::size_t columns = 0;                // of the training's table, those left out included
   bool is_named = false;                  // the first line has the columns' names
   MissingCells missing = MissingCells::refuse;
+  bool has_decimal_commas = false;  // some number of it, or points of thousands
 
   /// Numbers of a sample.
   std::int64_t elements() const;

@@ -26,6 +26,7 @@ PictureLabels::PictureLabels(const std::vector<std::size_t>& columns, const std:
 
 void PictureLabels::add(const CsvFile& file, const Fields& fields) {
   file_ = file.name();
+  separator_ = file.separator();
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const auto value = cells_[i].add(file, columns_[i], fields[columns_[i]]);
     values_.push_back(value.value_or(std::numeric_limits<double>::quiet_NaN()));
@@ -37,8 +38,14 @@ void PictureLabels::add(const CsvFile& file, const Fields& fields) {
 }
 
 void PictureLabels::finish(const NamedImagesOptions& options, ImageFolder& found) {
+  std::vector<ColumnCells*> cells;
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < cells_.size(); ++i)
+    cells.push_back(&cells_[i]), texts.push_back(column_named(i));
+  finish_numbers(cells, std::vector<TableColumn>(cells.size()), {});
+  if (const std::string note = separator_note(separator_, cells_); !note.empty()) notes_.push_back(note);
+  for (std::string& note : number_notes(cells, texts)) notes_.push_back(std::move(note));
   for (std::size_t i = 0; i < cells_.size(); ++i) {
-    cells_[i].finish();
     for (std::size_t at = i; cells_[i].has_thousands_points && at < values_.size(); at += cells_.size())
       values_[at] = with_thousands_[at];
   }
@@ -130,6 +137,7 @@ std::string PictureLabels::note() const {
   std::vector<std::string> columns;
   for (std::size_t i = 0; i < columns_.size(); ++i) columns.push_back(column_named(i));
   std::string text = labels_text(kind_, is_split(), columns);
+  for (const std::string& note : notes_) text += ", " + note;
   const auto without = std::count(words_.begin(), words_.end(), "");
   if (without > 0) text += fmt::format(", {} pictures without a label", without);
   return text;

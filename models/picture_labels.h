@@ -41,7 +41,9 @@ class PictureLabels {
   std::vector<double> values_;          // [rows, columns]; NaN for words
   std::vector<std::string> words_;      // of the only column, [rows]; "" for an empty cell
   std::vector<std::int64_t> lines_;     // of the rows
+  std::vector<std::string> notes_;      // how its numbers are written
   std::string file_;
+  char separator_ = ',';
   LabelKind kind_ = LabelKind::one_class;
 };
 

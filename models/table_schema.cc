@@ -19,6 +19,7 @@ Json column_json(const TableColumn& column) {
   else json["words"] = column.words;
   if (column.has_decimal_commas) json["decimal_commas"] = true;
   if (column.has_thousands_points) json["thousands_points"] = true;
+  if (column.has_decimal_points) json["decimal_points"] = true;
   return json;
 }
 
@@ -29,6 +30,7 @@ TableColumn column_from(const Json& json) {
   else column.mean = json.at("mean").get<float>();
   column.has_decimal_commas = json.value("decimal_commas", false);
   column.has_thousands_points = json.value("thousands_points", false);
+  column.has_decimal_points = json.value("decimal_points", false);
   return column;
 }
 
@@ -86,7 +88,8 @@ std::string to_json(const TableSchema& schema) {
                         {"ignored", schema.ignored},
                         {"columns", schema.columns},
                         {"named", schema.is_named},
-                        {"missing", name(schema.missing)}});
+                        {"missing", name(schema.missing)},
+                        {"decimal_commas", schema.has_decimal_commas}});
 }
 
 TableSchema table_schema_from_json(std::string_view text) {
@@ -105,6 +108,7 @@ TableSchema table_schema_from_json(std::string_view text) {
     schema.columns = json.at("columns").get<std::size_t>();
     schema.is_named = json.at("named").get<bool>();
     schema.missing = missing_cells_named(json.at("missing").get<std::string>());
+    schema.has_decimal_commas = json.value("decimal_commas", false);
     return schema;
   } catch (const nlohmann::json::exception& error) {
     throw DataLossError("the columns of a table are not as kolo wrote them: {}", error.what());

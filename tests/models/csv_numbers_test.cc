@@ -59,9 +59,64 @@ TEST_F(CsvNumbers, OfAColumnMeanTheSameByTheirPoints) {
 TEST_F(CsvNumbers, WhosePointsAreUnclearAreRefused) {
   refuse("a;label\n1.100;0\n12,5;1\n",
          "line 2, column 1: \"1.100\": a point may be a decimal one or of thousands");
-  refuse("a;label\n1.100,50;0\n12.5;1\n3;1\n", "line 2, column 1: \"1.100,50\" is no number");
+  refuse("a;label\n1.100,50;0\n12.5;1\n3;1\n",
+         "line 2, column 1: \"1.100,50\": it has points of thousands, and other numbers of the column have "
+         "decimal "
+         "points, as \"12.5\" in line 3");
+  refuse("a;label\n1.100,50;0\n1.100,50;0\n12.5;1\n3;1\n",
+         "line 4, column 1: \"12.5\": it has a decimal point");
   EXPECT_THAT(read("a;label\n1.100;0\n12.5;1\n").x.span<float>(), ElementsAre(1.1F, 12.5F));
   EXPECT_THAT(read("a;label\n1.100;0\n0.125;1\n2,5;1\n").x.span<float>(), ElementsAre(1.1F, 0.125F, 2.5F));
+}
+
+TEST_F(CsvNumbers, WithPointsBeforeThreeDigitsAreUnclearBesideDecimalCommasOfOtherColumns) {
+  refuse("a;b;label\n9.275;1,5;0\n8.100;2,5;1\n",
+         "line 2, column 1: \"9.275\": a point may be a decimal one or of thousands, and other columns have "
+         "decimal commas; write the column without points");
+  refuse("a\tb\tlabel\n317\t1,5\t0\n1.533\t2,5\t1\n", "line 3, column 1: \"1.533\"");
+  refuse("a;b;label\n9.275;1.234.567;0\n", "line 2, column 1: \"9.275\"");
+  refuse("a,b,label\n9.275,\"1,5\",0\n", "line 2, column 1: \"9.275\"");
+  refuse("a;price\n1,5;9.275\n2,5;8.100\n", "line 2, column 2: \"9.275\"");
+  // One number tells of its column, and without decimal commas they are decimal points.
+  EXPECT_THAT(read("a;b;label\n9.275;1,5;0\n0.5;2,5;1\n").x.span<float>(),
+              ElementsAre(9.275F, 1.5F, 0.5F, 2.5F));
+  EXPECT_THAT(read("a;b;label\n9.275;1;0\n1.533;2;1\n").x.span<float>(), ElementsAre(9.275F, 1, 1.533F, 2));
+  EXPECT_THAT(read("a;b;label\n9.275;red;0\n1.533;1,5;1\n8.100;blue;1\n").x.shape(), (Shape{3, 4}));
+}
+
+// By what the training has said of a column, not by the other rows of the later table.
+TEST_F(CsvNumbers, OfALaterTableMeanWhatThoseOfTheTrainingMean) {
+  const auto known = [&](const std::string& text) {
+    return CsvOptions{
+        .known = std::make_shared<const TableSchema>(table_schema_from_json(to_json(*read(text).schema)))};
+  };
+  const CsvOptions points = known("a;b;label\n9.275;1;0\n1.533;2;1\n");
+  EXPECT_THAT(read("a;b;label\n9.275;1;0\n", points).x.span<float>(), ElementsAre(9.275F, 1));
+  refuse("a;b;label\n9.275;1;0\n1.100,50;1;0\n",
+         "line 3, column 1: \"1.100,50\": the training's numbers of this column have decimal points", points);
+  refuse("a;b;label\n9.275;1,5;0\n", "line 2, column 1: \"9.275\": a point may be", points);
+  EXPECT_THAT(read("a,b,label\n9.275,1,0\n", points).x.span<float>(), ElementsAre(9.275F, 1));
+  const CsvOptions thousands = known("a;b;label\n9.275,5;1;0\n1.533;2;1\n");
+  EXPECT_THAT(read("a;b;label\n9.275;1;0\n", thousands).x.span<float>(), ElementsAre(9275, 1));
+  refuse("a;b;label\n9.275;1;0\n1.5;1;0\n", "line 3, column 1: \"1.5\": the training's", thousands);
+  refuse("a,b,label\n9.275,1,0\n", "line 2, column 1: \"9.275\": the training's", thousands);
+  const CsvOptions none = known("a;b;label\n9;1,5;0\n1;2;1\n");
+  EXPECT_THAT(read("a;b;label\n1.100,5;1;0\n", none).x.span<float>(), ElementsAre(1100.5F, 1));
+  refuse("a;b;label\n9.275;1;0\n12.5;1;0\n", "line 2, column 1: \"9.275\": a point may be", none);
+  const CsvOptions commas = known("a,b,label\n\"9,5\",1,0\n");
+  EXPECT_THAT(read("a,b,label\n\"9,275\",1,0\n", commas).x.span<float>(), ElementsAre(9.275F, 1));
+  refuse("a,b,label\n9.275,1,0\n", "line 2, column 1: \"9.275\": the training's", commas);
+}
+
+TEST_F(CsvNumbers, OfWhichAFewAreOthersMakeNoColumnOfWords) {
+  const std::string many = [] {
+    std::string text = "a,label\n";
+    for (int i = 0; i < 30; ++i) text += fmt::format("\"{},5\",{}\n", i, i % 2);
+    return text;
+  }();
+  refuse(many + "0.5,1\n",
+         "line 32, column 1: \"0.5\": it has a point, and other numbers of the column have commas", {});
+  refuse(many + "about 7,1\n", "line 32, column 1: \"about 7\" is no number", {});
 }
 
 std::string rows(int count, const std::string& format) {
