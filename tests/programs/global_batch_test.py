@@ -2,6 +2,7 @@
 """Trainings whose ranks change: the same global batch, each sample once, a rate that follows."""
 import json
 import os
+import re
 import signal
 import time
 import unittest
@@ -53,9 +54,9 @@ class GlobalBatch(ProgramTest):
     def test_the_position_is_the_next_sample(self):
         train = (*SMALL, "--checkpoint-dir", self.folder)
         self.assert_ok(run(*train, "--batch-size", 33, "--steps", 7, ranks=3))
-        self.assertEqual(self.position(7), {"epoch": 0, "sample": 693, "seed": 1})
+        self.assertEqual(self.position(7), {"epoch": 0, "sample": 693, "samples": 7000, "seed": 1})
         self.assert_ok(run(*train, "--batch-size", 40, "--steps", 8, ranks=2))
-        self.assertEqual(self.position(8), {"epoch": 0, "sample": 773, "seed": 1})
+        self.assertEqual(self.position(8), {"epoch": 0, "sample": 773, "samples": 7000, "seed": 1})
 
     def position(self, step):
         return json.loads((self.folder / f"model.ckpt-{step}.index.json").read_text())["state"]["data"]
@@ -70,7 +71,7 @@ class GlobalBatch(ProgramTest):
         text = json.dumps(index, indent=1).removesuffix("\n}")
         file.write_text(f'{text},\n "index_crc32c": "{crc32c(text.encode()):08x}"\n}}\n')
         self.assert_ok(run(*train, "--batch-size", 30, "--steps", 3))
-        self.assertEqual(self.position(3), {"epoch": 0, "sample": 130, "seed": 1})
+        self.assertEqual(self.position(3), {"epoch": 0, "sample": 130, "samples": 7000, "seed": 1})
 
     def test_an_epoch_may_end_with_a_smaller_step(self):
         results = [self.assert_ok(run(*SMALL, "--global-batch", 3000, "--epoch-end", "fill", "--epochs", 1, ranks=ranks)) for ranks in (1, 2)]
@@ -92,12 +93,26 @@ class GlobalBatch(ProgramTest):
         self.assertEqual(result.done["global_step"], 35 + 7 + 14)
         epochs = [round(e["epoch"], 3) for e in result.events if e["event"] == "progress"]
         self.assertEqual((epochs[0], epochs[6], epochs[-1]), (0.571, 1, 2))
-        self.assertEqual(self.position(56), {"epoch": 2, "sample": 0, "seed": 1})
+        self.assertEqual(self.position(56), {"epoch": 2, "sample": 0, "samples": 7000, "seed": 1})
         for batch, ranks in ((500, 1), (10, 1), (700, 3)):
             again = self.assert_ok(run(*train, "--batch-size", batch, "--epochs", 2, ranks=ranks))
             self.assertIn(f"nothing left to do: {self.folder} has seen 2 of --epochs 2", again.err)
         more = self.assert_ok(run(*train, "--batch-size", 700, "--epochs", 3, ranks=2))
         self.assertEqual(more.done["global_step"], 56 + 5)
+
+    def test_an_epoch_begins_anew_where_the_data_have_changed_in_its_middle(self):
+        table, rows = self.folder / "t.csv", [f"{i % 7},{i % 2}" for i in range(400)]
+        for count in (150, 600):
+            with self.subTest(count=count):
+                train = ("kolo-train", "--model", "mlp", "--data", table, "--json", "--log-steps", 1, "--batch-size", 30, "--checkpoint-dir", self.folder / str(count))
+                table.write_text("\n".join(["x,label", *rows]))
+                self.assert_ok(run(*train, "--steps", 8))
+                table.write_text("\n".join(["x,label", *(rows * 2)[:count]]))
+                result = self.assert_ok(run(*train, "--epochs", 1))
+                self.assertRegex(result.err, "there are [0-9]+ training samples, and were [0-9]+ when .* was saved in the middle of epoch 1: the epoch begins anew")
+                kept = int(re.search("there are ([0-9]+) training", result.err)[1])
+                self.assertEqual(result.done["global_step"], 8 + kept // 30)
+                self.assertNotIn("training samples, and were", self.assert_ok(run(*train, "--epochs", 2)).err)
 
     def test_epochs_are_counted_from_the_checkpoint_that_is_intact(self):
         train = (*SMALL, "--checkpoint-dir", self.folder)

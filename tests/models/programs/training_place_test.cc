@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace kolo::models {
 namespace {
 
@@ -66,6 +68,15 @@ TEST(EpochCount, KnowsThePlaceWhereTheSourceBegins) {
   EXPECT_TRUE(steps_of(100).is_at(at(35, 0, 3500), {.epoch = 0, .sample = 3500, .seed = 1}));
   EXPECT_TRUE(steps_of(5000).is_at(at(35, 0, 3500), {.epoch = 1, .sample = 0}));
   EXPECT_FALSE(steps_of(100).is_at(at(35, 0, 3500), {.epoch = 0, .sample = 3400}));
+}
+
+TEST(Position, BeginsItsEpochAnewWhereTheDataHaveChangedInTheMiddle) {
+  const std::string text = position_text({.epoch = 2, .sample = 640, .seed = 1}, 917);
+  EXPECT_EQ(text, R"({"epoch":2,"sample":640,"samples":917,"seed":1})");
+  EXPECT_EQ(position_for(text, 917), (BatchPosition{2, 640, 1}));
+  for (const int other : {368, 700, 1000}) EXPECT_EQ(position_for(text, other), (BatchPosition{2, 0, 1}));
+  EXPECT_EQ(position_for(R"({"epoch":2,"sample":640,"seed":1})", 917), (BatchPosition{2, 640, 1}));
+  EXPECT_EQ(position_for(R"({"epoch":2,"sample":640,"seed":1})", 368), (BatchPosition{2, 0, 1}));
 }
 
 }  // namespace
