@@ -27,8 +27,9 @@ DataSplits table_samples(const std::filesystem::path& path, const DataRequest& r
 
 /// The places of the samples for testing, sorted: about one in ten, drawn by the seed, none of fewer than
 /// ten. Whether a sample is drawn depends on its key alone, so that one that is added later moves no other
-/// from training to testing; but at least one is drawn, and of each class one stays in training. labels: the
-/// classes of the samples; empty: they have none.
+/// from training to testing; but at least one is drawn, and of each class one stays in training: a drawn one
+/// that is the only one of its class stays until another is added. labels: the classes of the samples; empty:
+/// they have none.
 std::vector<std::int64_t> drawn_for_testing(std::span<const std::uint64_t> keys, std::uint64_t seed,
                                             std::span<const std::int32_t> labels = {});
 /// The numbers below `count` that are not among `drawn`.

@@ -120,6 +120,23 @@ TEST_F(NamedImages, HaveSeveralLabels) {
               ThrowsMessage<InvalidArgumentError>(HasSubstr("\"cow\" is none of the 2")));
 }
 
+TEST_F(NamedImages, HaveNumbersAsTablesHaveThem) {
+  for (int i = 0; i < 3; ++i) write_picture("train/" + std::to_string(i) + ".png", 1);
+  write("train/list.csv", "file;price;size\n0.png;1.100,5;1,5\n1.png;900;2\n2.png;2.000;3\n");
+  DataRequest request = this->request();
+  request.table.target = "price,size";
+  const auto samples = load_splits(request).train;
+  EXPECT_THAT(samples->kind().note,
+              HasSubstr("targets: columns 2 \"price\", 3 \"size\", fields between \";\", 2 "
+                        "numbers with decimal commas, points of thousands in column 2"));
+  Batch batch;
+  EvaluationBatches(samples, {.batch_size = 3}).next(batch);
+  EXPECT_THAT(batch.labels.span<float>(), ElementsAre(1100.5F, 1.5F, 900, 2, 2000, 3));
+  write("train/list.csv", "file;price;size\n0.png;1.100;1,5\n1.png;900;2\n2.png;2.000;3\n");
+  EXPECT_THAT([&] { load_splits(request); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("line 2, column 2: \"1.100\": a point may be")));
+}
+
 TEST_F(NamedImages, HaveNumbersToFind) {
   for (const char* part : {"train", "test"})
     for (int i = 0; i < 3; ++i) write_picture(std::string(part) + "/" + std::to_string(i) + ".png", 1);
