@@ -68,8 +68,14 @@ class Reader {
   // The numbers of each row, and what the others are.
   void scan(File& file) {
     Fields fields;
+    // Those that are left out tell how the table's numbers are written, too.
+    std::map<std::size_t, ColumnCells> others;
+    for (std::size_t place = 0; place < file.columns && file.separator() != ','; ++place) others[place];
+    for (std::size_t i = 0; i < columns(); ++i)
+      if (!is_label(i) || !file.labels.empty()) others.erase(place_in(file, i));
     while (file.next(fields)) {
       file.check_columns(fields);
+      for (auto& [place, cells] : others) cells.add(file, place, fields[place]);
       bool is_whole = true;
       for (std::size_t i = 0; i < columns(); ++i) {
         if (is_label(i) && file.labels.empty()) continue;
@@ -84,6 +90,7 @@ class Reader {
       lines_.push_back(file.line());
       kept_.push_back(is_whole || missing() != MissingCells::drop);
     }
+    for (const auto& [place, cells] : others) others_show_commas_ |= cells.shows_commas();
     ends_.push_back(lines_.size());
     if (options_.known || &file != &files_.front()) return;
     if (std::string note = detail::separator_note(file.separator(), cells_); !note.empty())
@@ -105,9 +112,10 @@ class Reader {
       known.push_back(column(i));
       texts.push_back(column_text(column(i).place, column(i).name));
     }
-    const bool has_commas = detail::finish_numbers(
-        cells, known,
-        {.is_known = options_.known != nullptr, .had_decimal_commas = schema_.has_decimal_commas});
+    const bool has_commas = detail::finish_numbers(cells, known,
+                                                   {.is_known = options_.known != nullptr,
+                                                    .had_decimal_commas = schema_.has_decimal_commas,
+                                                    .has_decimal_commas = others_show_commas_});
     if (options_.known) return;
     schema_.has_decimal_commas = has_commas;
     for (const std::size_t i : places) {
@@ -354,6 +362,7 @@ class Reader {
   std::vector<bool> kept_;
   std::map<std::size_t, ColumnWords> words_;  // of the columns of words
   std::vector<std::string> notes_;
+  bool others_show_commas_ = false;
 };
 
 }  // namespace

@@ -178,7 +178,7 @@ void ColumnCells::finish_commas(const TableColumn& known) {
 bool finish_numbers(const std::vector<ColumnCells*>& cells, const std::vector<TableColumn>& known,
                     NumberSigns signs) {
   for (std::size_t i = 0; i < cells.size(); ++i) cells[i]->finish_commas(known[i]);
-  signs.has_decimal_commas =
+  signs.has_decimal_commas |=
       std::any_of(cells.begin(), cells.end(), [](const ColumnCells* one) { return one->shows_commas(); });
   for (std::size_t i = 0; i < cells.size(); ++i) cells[i]->finish_points(known[i], signs);
   return signs.has_decimal_commas;

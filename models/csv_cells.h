@@ -82,7 +82,8 @@ class ColumnCells {
 };
 
 /// After the last cell of a table: finish_commas and finish_points of all its columns. known: of an earlier
-/// table, as many as cells. Returns whether the table has decimal commas, or points of thousands.
+/// table, as many as cells. signs: what columns that are left out show. Returns whether the table has decimal
+/// commas, or points of thousands.
 bool finish_numbers(const std::vector<ColumnCells*>& cells, const std::vector<TableColumn>& known,
                     NumberSigns signs);
 

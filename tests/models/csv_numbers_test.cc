@@ -77,6 +77,7 @@ TEST_F(CsvNumbers, WithPointsBeforeThreeDigitsAreUnclearBesideDecimalCommasOfOth
   refuse("a;b;label\n9.275;1.234.567;0\n", "line 2, column 1: \"9.275\"");
   refuse("a,b,label\n9.275,\"1,5\",0\n", "line 2, column 1: \"9.275\"");
   refuse("a;price\n1,5;9.275\n2,5;8.100\n", "line 2, column 2: \"9.275\"");
+  refuse("a;b;label\n9.275;1,5;0\n8.100;2,5;1\n", "line 2, column 1: \"9.275\"", {.ignore = {"b"}});
   // One number tells of its column, and without decimal commas they are decimal points.
   EXPECT_THAT(read("a;b;label\n9.275;1,5;0\n0.5;2,5;1\n").x.span<float>(),
               ElementsAre(9.275F, 1.5F, 0.5F, 2.5F));
