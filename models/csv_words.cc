@@ -29,6 +29,21 @@ bool looks_like_number(const std::string& word) {
   return digits > 0 && (others == 0 || word.starts_with("\xe2\x82\xac") || word.ends_with("\xe2\x82\xac"));
 }
 
+// What of a column's words may be meant as numbers. Those that kolo reads stand beside others that it does
+// not, and of these it tells.
+std::string text_of_numbers(const std::vector<std::string>& words) {
+  const auto is_read = [](const std::string& word) { return number_in(word, true).has_value(); };
+  const auto unread = std::find_if(words.begin(), words.end(), [&](const std::string& word) {
+    return looks_like_number(word) && !is_read(word);
+  });
+  if (unread != words.end())
+    return fmt::format(" (some may be meant as numbers, such as {:?}, which kolo cannot read)", *unread);
+  const auto read = std::find_if(words.begin(), words.end(), is_read);
+  const auto other = std::find_if_not(words.begin(), words.end(), is_read);
+  if (read == words.end() || other == words.end()) return "";
+  return fmt::format(" (some are numbers, such as {:?}, and {:?} is none)", *read, *other);
+}
+
 }  // namespace
 
 ColumnWords::ColumnWords(TableColumn& column, const Options& options) : column_(column), options_(options) {
@@ -82,11 +97,7 @@ std::string ColumnWords::ignore_text() const {
 std::string ColumnWords::warning() const {
   const std::size_t count = column_.words.size();
   if (count < kFewWords || 2 * count <= found_.size() || options_.is_split) return "";
-  const auto number = std::find_if(column_.words.begin(), column_.words.end(), looks_like_number);
-  const std::string meant =
-      number == column_.words.end()
-          ? ""
-          : fmt::format(" (some may be meant as numbers, such as {:?}, which kolo cannot read)", *number);
+  const std::string meant = text_of_numbers(column_.words);
   const std::string column = column_text(column_.place, column_.name);
   if (options_.is_label)
     return fmt::format("the label, column {}, has {} classes in {} rows{}; --target names another column",

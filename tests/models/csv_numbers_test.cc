@@ -138,6 +138,8 @@ TEST_F(CsvNumbers, ThatAreTakenAsWordsAreWarnedOf) {
   EXPECT_THAT(
       read("a,price\n" + rows(30, "{2},{0} €\n")).warnings,
       ElementsAre(AllOf(HasSubstr("has 30 classes"), HasSubstr("such as \"0 €\", which kolo cannot read"))));
+  EXPECT_THAT(read("price,label\n" + rows(30, "\"1.0{0:02},5\",{1}\n") + rows(10, "n/k,{1}\n")).warnings,
+              ElementsAre(HasSubstr("(some are numbers, such as \"1.000,5\", and \"n/k\" is none)")));
   EXPECT_THAT(read("colour,label\n" + rows(30, "c{2},{1}\n")).warnings, IsEmpty());
 }
 
