@@ -211,7 +211,7 @@ class Pictures(Regression):
         (folder / "scores.csv").write_text("\n".join(lines) + "\n")
         result = self.assert_ok(self.ask("--model", "lenet", "--data", folder, "--target", "left,right", "--normalize", "--batch-size", 8, "--epochs", 12,
                                          "--learning-rate", 0.001, "--json", ranks=2))
-        self.assertIn('2 numbers to find, pictures: column 1 "file" of scores.csv, targets: columns 2 "left", 3 "right", left out: column 4 "tag"', result.err)
+        self.assertIn('2 numbers to find, pictures: column 1 "file" of scores.csv, targets: columns 2 "left", 3 "right", fields between ";", 320 numbers with decimal commas, left out: column 4 "tag"', result.err)
         self.assertGreater(result.done["test_r2"], 0.8)
         config = json.loads((self.ck / "config.json").read_text())
         self.assertEqual((config["loss"], config["data"]["class_names"]), ("mse", ["left", "right"]))
