@@ -85,6 +85,8 @@ const std::map<std::string, const char*> kExempt = {
     {"NoOp value", "has none"},
     {"NoOp shape", "has none"},
     {"Placeholder value", "has none: it is fed"},
+    {"ScaledSparseSoftmaxCrossEntropy shape", "made by a pass, with shapes that are known"},
+    {"ScaledSparseSoftmaxCrossEntropy value", "made by a pass: tests/core/passes/fuse_losses_test.cc"},
     {"ShardOf shape", "has none"},
     {"ShardOf value", "has none: it is a note, never run"},
     {"SliceOf shape", "has none"},
