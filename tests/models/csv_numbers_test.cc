@@ -5,13 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <memory>
 #include <string>
 
-#include <kolo/core/base/error.h>
-
-#include "tests/core/training/temporary_directory.h"
+#include "tests/models/csv_reader.h"
 
 namespace kolo::models {
 namespace {
@@ -21,21 +18,8 @@ using testing::ElementsAre;
 using testing::FloatNear;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::ThrowsMessage;
 
-class CsvNumbers : public testing::Test {
- protected:
-  CsvTable read(const std::string& text, const CsvOptions& options = {}) {
-    std::ofstream(folder_ / "t.csv", std::ios::binary) << text;
-    return read_csv(folder_ / "t.csv", options);
-  }
-  void refuse(const std::string& text, const std::string& why, const CsvOptions& options = {}) {
-    SCOPED_TRACE(text);
-    EXPECT_THAT([&] { read(text, options); },
-                ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("t.csv"), HasSubstr(why))));
-  }
-  TemporaryDirectory folder_;
-};
+class CsvNumbers : public CsvReader {};
 
 TEST_F(CsvNumbers, MayHavePointsOfThousandsAndDecimalCommas) {
   const CsvTable table = read("a;b;label\n1.100,50;7;0\n950,25;8;1\n-1.234.567;9;0\n");

@@ -10,29 +10,16 @@
 
 #include <kolo/core/base/error.h>
 
-#include "tests/core/training/temporary_directory.h"
+#include "tests/models/csv_reader.h"
 
 namespace kolo::models {
 namespace {
 
-using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-class Csv : public testing::Test {
- protected:
-  CsvTable read(const std::string& text, const CsvOptions& options = {}) {
-    std::ofstream(folder_ / "t.csv", std::ios::binary) << text;
-    return read_csv(folder_ / "t.csv", options);
-  }
-  void refuse(const std::string& text, const std::string& why, const CsvOptions& options = {}) {
-    SCOPED_TRACE(text);
-    EXPECT_THAT([&] { read(text, options); },
-                ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("t.csv"), HasSubstr(why))));
-  }
-  TemporaryDirectory folder_;
-};
+class Csv : public CsvReader {};
 
 TEST_F(Csv, TakesTheLastColumnAsTheLabel) {
   const CsvTable table = read("0.5,-1e3,2\n+7, .25 ,0\n");
