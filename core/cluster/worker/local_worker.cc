@@ -1,6 +1,7 @@
 #include <kolo/core/cluster/worker/local_worker.h>
 #include <kolo/core/cluster/worker/task_shards.h>
 
+#include <chrono>
 #include <utility>
 
 #include <kolo/core/base/error.h>
@@ -124,18 +125,22 @@ std::shared_ptr<Call> LocalWorker::run_part(const RunPartRequest& request, const
     done(std::current_exception(), {});
     return call;
   }
-  // Not by owning the worker, whose end waits for this thread.
-  impl_->threads().run(
-      [impl = impl_.get(), call, admitted = std::move(admitted), request, deadline, done = std::move(done)] {
-        PartResult result;
-        std::exception_ptr error;
-        try {
-          result = impl->run(admitted, request, deadline, call->cancellation);
-        } catch (...) {
-          error = std::current_exception();
-        }
-        done(error, std::move(result));
-      });
+  // Not by owning the worker, whose end waits for the thread.
+  auto run = [impl = impl_.get(), call, admitted, request, deadline, done = std::move(done)] {
+    PartResult result;
+    std::exception_ptr error;
+    const auto began = std::chrono::steady_clock::now();
+    try {
+      result = impl->run(admitted, request, deadline, call->cancellation);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    admitted.part->note_run(std::chrono::steady_clock::now() - began);
+    done(error, std::move(result));
+  };
+  // A quick one here: who brings the request may be a thread of the transport, which must not wait.
+  if (admitted.part->is_quick(request.taken.size())) run();
+  else impl_->threads().run(std::move(run));
   return call;
 }
 

@@ -1,6 +1,8 @@
 // A part of a step as its task has planned it.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -59,6 +61,10 @@ class Part final : public PlanEnvironment {
   const std::map<std::string, std::vector<Received>>& received() const { return received_; }
   /// The position of the _NetRecv whose own memory fetch `i` is; −1 where that is none.
   int receiver_of_fetch(std::size_t i) const { return receivers_of_fetches_[i]; }
+  /// Whether a run waits for nobody and, as far as note_run() was told, is over in about the time that
+  /// another thread takes to wake. asked: how many of its values the request for the run takes itself.
+  bool is_quick(std::size_t asked) const;
+  void note_run(std::chrono::duration<float, std::micro> took);
 
   const DeviceSet& devices() const override { return around_.devices; }
   void place(StepGraph& graph) override KOLO_EXCLUDES(mutex_);
@@ -79,6 +85,7 @@ class Part final : public PlanEnvironment {
   void import(const PartRequest& request);
   StepSignature signature_of(const PartRequest& request);
   void find_transfers();
+  bool waits_for_nobody() const;
   std::string device_of(const Node& storage) KOLO_REQUIRES(mutex_);
   VariableStorage& variable_locked(const Node& storage) KOLO_REQUIRES(mutex_);
 
@@ -93,6 +100,9 @@ class Part final : public PlanEnvironment {
   std::vector<int> senders_;
   std::map<std::string, std::vector<Received>> received_;
   std::vector<int> receivers_of_fetches_;
+  bool waits_for_nobody_ = false;  // where all that it sends is asked for
+  // An estimate, half of it the last run's: runs that update it at the same time may overwrite each other's.
+  std::atomic<float> run_us_{1000};
 };
 
 }  // namespace kolo::detail
