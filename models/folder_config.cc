@@ -1,5 +1,6 @@
 #include <kolo/models/folder_config.h>
 
+#include <algorithm>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -19,6 +20,17 @@ namespace {
       detail::folder_config_path(folder), why);
 }
 
+std::map<std::string, std::string> used_of(const nlohmann::ordered_json& json) {
+  std::map<std::string, std::string> used;
+  for (const char* const name : {"optimizer", "learning_rate", "precision", "batch_size", "global_batch"}) {
+    if (!json.contains(name)) continue;
+    std::string option = name;
+    std::replace(option.begin(), option.end(), '_', '-');
+    used[option] = json[name].is_string() ? json[name].get<std::string>() : json_text(json[name]);
+  }
+  return used;
+}
+
 }  // namespace
 
 FolderConfig parse_folder_config(const std::string& folder, const std::string& text) {
@@ -32,6 +44,7 @@ FolderConfig parse_folder_config(const std::string& folder, const std::string& t
     if (const auto augment = config.switches.find("augment");
         augment != config.switches.end() && augment->second.empty())
       augment->second = kUsualAugmentation;
+    config.used = used_of(json);
     for (const auto& [name, value] : json.at("model").items())
       if (name != "name") config.sizes[name] = value.get<std::int64_t>();
     config.model = json.at("model").at("name").get<std::string>();

@@ -20,6 +20,9 @@ inline constexpr char kFolderConfigFile[] = "config.json";
 struct FolderConfig {
   std::string folder;
   std::map<std::string, std::string> switches;  // of the last start, without dashes; "" takes no value
+  /// By switch, what the training used of those that can be left out: "optimizer", "learning-rate",
+  /// "precision", "batch-size", "global-batch". Without those that an earlier version did not write.
+  std::map<std::string, std::string> used;
   std::string model;
   std::map<std::string, std::int64_t> sizes;  // of the model, those that can be chosen
   bool normalize = false;

@@ -6,6 +6,8 @@
 #include <array>
 #include <filesystem>
 #include <iterator>
+#include <optional>
+#include <utility>
 
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
@@ -27,6 +29,10 @@ constexpr std::array kOfTraining = {
     "epoch-end", "global-batch",  "scale-rate",      "rescale-steps", "compression",
     "data",      "learning-rate", "momentum",        "optimizer",     "precision",
     "schedule",  "sharded",       "warmup",          "weight-decay"};
+
+// Two ways to say one thing: who gives the first has no use for the folder's second.
+constexpr std::pair<const char*, const char*> kInsteadOf[] = {
+    {"steps", "epochs"}, {"epochs", "steps"}, {"batch-size", "global-batch"}, {"global-batch", "batch-size"}};
 
 template <typename Names>
 bool is_among(const Names& names, const std::string& name) {
@@ -71,6 +77,40 @@ void say(const std::string& line) {
   if (process().rank == 0) log_warning("{}", line);
 }
 
+std::string option_text(const std::string& name, const std::string& value) {
+  return value.empty() ? "--" + name : fmt::format("--{} {}", name, value);
+}
+
+// What the folder was trained with, given or not; nothing where it knows of none.
+std::optional<std::string> as_trained(const FolderConfig& folder, const std::string& name) {
+  for (const auto* known : {&folder.switches, &folder.used})
+    if (const auto found = known->find(name); found != known->end()) return found->second;
+  return std::nullopt;
+}
+
+// One line for a switch of this start that differs from the folder's. given: as it was written.
+void say_what_changes(const FolderConfig& folder, const std::string& name, const std::string& value,
+                      const Switches& given, bool evaluates) {
+  if (name == "seed") return;
+  const std::string written = option_text(name, given.at(name));
+  for (const auto& [first, second] : kInsteadOf) {
+    const auto replaced = folder.switches.find(second);
+    if (name != first || folder.switches.contains(first) || replaced == folder.switches.end()) continue;
+    return say(fmt::format("{} takes the place of {}, with which {} was trained", written,
+                           option_text(second, replaced->second), folder.folder));
+  }
+  // What nobody chose is no choice that an evaluation could differ from.
+  const bool is_known = !evaluates || folder.switches.contains(name);
+  if (const auto trained = as_trained(folder, name); trained && is_known) {
+    if (!is_same(value, *trained))
+      say(fmt::format("{} takes the place of {}, with which {} was trained", written, *trained,
+                      folder.folder));
+  } else if (!evaluates && is_among(kOfTraining, name)) {
+    say(fmt::format("{} applies from this start on: {} was trained without it before", written,
+                    folder.folder));
+  }
+}
+
 }  // namespace
 
 Switches kept_switches(const Switches& given) {
@@ -92,35 +132,27 @@ Switches added_switches(const FolderConfig& folder, const Switches& given,
   Switches added;
   for (const auto& [name, size] : folder.sizes)
     if (!own.contains(name)) added[name] = std::to_string(size);
-  bool other_optimizer = false;
   for (const auto& [name, value] : folder.switches) {
     if (is_among(kNotKept, name) || (evaluates && is_among(kTrainingSwitches, name)) || name == "seed")
       continue;
     if (given.contains("predict") && name == "skip-damaged") continue;  // each prediction has its own choice
-    const auto now = own.find(name);
-    if (is_among(ended, name)) {
-      say(fmt::format("--no-{}: {} goes on without --{}{}{}, with which it was trained", name, folder.folder,
-                      name, value.empty() ? "" : " ", value));
-    } else if (now == own.end()) {
-      added.emplace(name, value);
-    } else if (!is_same(now->second, value)) {
-      say(fmt::format("--{} {} takes the place of {}, with which {} was trained", name, given.at(name), value,
-                      folder.folder));
-      other_optimizer |= name == "optimizer";
-    }
+    if (is_among(ended, name))
+      say(fmt::format("--no-{}: {} goes on without {}, with which it was trained", name, folder.folder,
+                      option_text(name, value)));
+    else if (!own.contains(name)) added.emplace(name, value);
   }
-  if (!evaluates)
-    for (const char* const name : kOfTraining)
-      if (const auto now = own.find(name); now != own.end() && !folder.switches.contains(name))
-        say(fmt::format("--{}{}{} applies from this start on: {} was trained without it before", name,
-                        now->second.empty() ? "" : " ", now->second, folder.folder));
-  if (own.contains("steps") || own.contains("epochs")) added.erase("steps"), added.erase("epochs");
-  if (own.contains("batch-size")) added.erase("global-batch");
-  if (own.contains("global-batch")) added.erase("batch-size");
+  for (const auto& [name, value] : own)
+    if (!evaluates || !is_among(kTrainingSwitches, name))
+      say_what_changes(folder, name, value, given, evaluates);
+  for (const auto& [first, second] : kInsteadOf)
+    if (own.contains(first)) added.erase(second);
   if (const auto rule = own.find("scale-rate"); rule != own.end() && rule->second == "none")
     added.erase("rescale-steps");
-  if (other_optimizer)  // another one's rate would be none for this one
-    for (const char* name : {"learning-rate", "momentum", "weight-decay"}) added.erase(name);
+  const auto optimizer = own.find("optimizer");
+  const auto trained = as_trained(folder, "optimizer");
+  if (optimizer != own.end() && trained && *trained != optimizer->second)
+    for (const char* name : {"learning-rate", "momentum", "weight-decay"})
+      added.erase(name);  // another one's rate would be none for this one
   if (evaluates) return added;
   const auto seed = own.find("seed");
   if (seed != own.end() && parse_int64(seed->second) != folder.seed)

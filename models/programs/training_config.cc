@@ -76,6 +76,7 @@ Json how_trained(const TrainOptions& options, std::int64_t global_batch) {
           {"precision", precision_name(options.precision)},
           {"optimizer", options.optimizer},
           {"learning_rate", *options.learning_rate},
+          {"batch_size", batch_options(options).batch_size},
           {"global_batch", global_batch},
           {"seed", options.seed}};
 }
@@ -91,8 +92,7 @@ Json what_trains(const TrainOptions& options) {
 Json run_parameters(const TrainOptions& options, std::int64_t global_batch, std::int64_t last_step) {
   Json parameters = what_trains(options);
   parameters.update(how_trained(options, global_batch));
-  parameters.update({{"batch_size", batch_options(options).batch_size},
-                     {"backward_passes", options.backward_passes},
+  parameters.update({{"backward_passes", options.backward_passes},
                      {"last_step", last_step},
                      {"ranks", process().size},
                      {"hosts", process().node_count}});

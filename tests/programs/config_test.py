@@ -129,6 +129,40 @@ class Read(Config):
                 self.assert_one_line(self.train("--evaluate", ranks=ranks), 1, "config.json")
 
 
+class Defaults(Config):
+    """What nobody chose was used all the same."""
+
+    def setUp(self):
+        super().setUp()
+        self.assert_ok(self.train("--model", "mlp", *SMALL, "--steps", 2))
+        self.before = self.config()
+
+    def rates(self, result):
+        return {e["learning_rate"] for e in self.assert_ok(result).events if e["event"] == "progress"}
+
+    def test_a_value_that_differs_names_the_one_before(self):
+        rate, batch = self.before["learning_rate"], self.before["batch_size"]
+        result = self.assert_ok(self.train("--learning-rate", 2 * rate, "--batch-size", batch // 2, "--precision", "f32", "--steps", 3))
+        for line in (f"--learning-rate {2 * rate} takes the place of {rate},", f"--batch-size {batch // 2} takes the place of {batch},",
+                     "--precision f32 takes the place of automatic,"):
+            self.assertIn(f"{line} with which {self.ck} was trained", result.err)
+        self.assertNotIn("was trained without it", result.err)
+
+    def test_a_value_that_is_the_same_is_not_told(self):
+        result = self.assert_ok(self.train("--optimizer", self.before["optimizer"], "--learning-rate", self.before["learning_rate"],
+                                           "--batch-size", self.before["batch_size"], "--steps", 3))
+        for words in ("takes the place of 0", "takes the place of adam", "was trained without it", "--batch-size"):
+            self.assertNotIn(words, result.err)
+
+    def test_another_optimizer_has_its_own_rate(self):
+        fresh = self.rates(run("kolo-train", "--checkpoint-dir", self.folder / "sgd", "--json", "--model", "mlp", *SMALL, "--optimizer", "sgd", "--steps", 1,
+                               "--log-steps", 1))
+        self.assert_ok(self.train("--learning-rate", 0.0005, "--steps", 3))
+        result = self.train("--optimizer", "sgd", "--steps", 4, "--log-steps", 1)
+        self.assertIn(f"--optimizer sgd takes the place of {self.before['optimizer']},", result.err)
+        self.assertEqual(self.rates(result), fresh)
+
+
 class Differs(Config):
     def setUp(self):
         super().setUp()
@@ -190,6 +224,19 @@ class Differs(Config):
         self.assertIn("--learning-rate 0.002 takes the place of 0.001", result.err)
         self.assertNotIn("--batch-size", result.err)
         self.assertEqual(self.config()["learning_rate"], 0.002)
+
+    def test_a_batch_that_differs_is_told(self):
+        result = self.assert_ok(self.train("--batch-size", 16, "--steps", 5))
+        self.assertIn(f"--batch-size 16 takes the place of 8, with which {self.ck} was trained", result.err)
+        self.assertIn(f"--steps 5 takes the place of 3, with which {self.ck} was trained", result.err)
+        result = self.assert_ok(self.train("--global-batch", 8, "--steps", 6))
+        self.assertIn(f"--global-batch 8 takes the place of --batch-size 16, with which {self.ck} was trained", result.err)
+
+    def test_a_length_given_the_other_way_is_told(self):
+        result = self.assert_ok(self.train("--epochs", 1))
+        self.assertIn(f"--epochs 1 takes the place of --steps 3, with which {self.ck} was trained", result.err)
+        result = self.assert_ok(self.train("--steps", 12))
+        self.assertIn(f"--steps 12 takes the place of --epochs 1, with which {self.ck} was trained", result.err)
 
     def test_a_seed_that_takes_no_effect_is_told(self):
         self.assertIn("--seed 9 takes no effect", self.assert_ok(self.train("--seed", 9, "--steps", 5)).err)

@@ -125,7 +125,7 @@ class Train(ProgramTest):
         config = json.loads((self.folder / "config.json").read_text())
         self.assertEqual(config["command"], second["command"])
         self.assertEqual(list(config), ["kolo", "command", "model", "data", "loss", "preprocessing", "precision", "optimizer", "learning_rate",
-                                        "global_batch", "seed", "switches"])
+                                        "batch_size", "global_batch", "seed", "switches"])
 
     def test_the_log_says_that_a_training_has_diverged(self):
         for ranks in (1, 2):
