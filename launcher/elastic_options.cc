@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include <kolo/core/base/error.h>
+#include <kolo/launcher/option_rows.h>
 #include <kolo/launcher/option_values.h>
 
 namespace kolo::launcher {
@@ -38,29 +39,28 @@ void read_cooldown(const std::string& text, PoolRules& rules) {
     throw InvalidArgumentError("--cooldown \"{}\": the most is less than the least", text);
 }
 
+constexpr OptionRow kElasticOptions[] = {
+    {"elastic", "",
+     "when a host is lost, go on with the others; when hosts come, with more ranks. --restarts is "
+     "then 3 and counts failures of the program alone"},
+    {"min-ranks", "N", "with --elastic: wait where fewer ranks than this would find room (1)"},
+    {"max-ranks", "N", "with --elastic: never start more (all slots)"},
+    {"discover", "CMD",
+     "with --elastic: a command that prints the hosts that are there, one a line, as node1:2; left "
+     "out: the hosts named, as far as they answer"},
+    {"discover-every", "S", "with --elastic: seconds between two looks at the hosts (5)"},
+    {"slots-per-host", "N", "with --discover: slots of a host that it prints without a number"},
+    {"spares", "K", "with --elastic: hosts that stay unused until one is lost (0)"},
+    {"cooldown", "S:S",
+     "with --elastic: seconds for which a lost host is not used, doubled by each loss, and the most "
+     "(10:300)"},
+    {"grow-after", "S", "with --elastic: seconds between a start and one with more hosts (60)"},
+    {"wait-for-hosts", "S", "with --elastic: give up when --min-ranks have not been there for so long (600)"},
+};
+
 }  // namespace
 
-void describe_elastic(po::options_description& all) {
-  const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
-  all.add_options()("elastic",
-                    "when a host is lost, go on with the others; when hosts come, with more ranks. "
-                    "--restarts is then 3 and "
-                    "counts failures of the program alone")(
-      "min-ranks", text("N"), "with --elastic: wait where fewer ranks than this would find room (1)")(
-      "max-ranks", text("N"), "with --elastic: never start more (all slots)")(
-      "discover", text("CMD"),
-      "with --elastic: a command that prints the hosts that are there, one a line, as node1:2; left out: the "
-      "hosts named, as far as they answer")("discover-every", text("S"),
-                                            "with --elastic: seconds between two looks at the hosts (5)")(
-      "slots-per-host", text("N"), "with --discover: slots of a host that it prints without a number")(
-      "spares", text("K"), "with --elastic: hosts that stay unused until one is lost (0)")(
-      "cooldown", text("S:S"),
-      "with --elastic: seconds for which a lost host is not used, doubled by each loss, and the most "
-      "(10:300)")("grow-after", text("S"),
-                  "with --elastic: seconds between a start and one with more hosts (60)")(
-      "wait-for-hosts", text("S"),
-      "with --elastic: give up when --min-ranks have not been there for so long (600)");
-}
+void describe_elastic(po::options_description& all) { describe(all, kElasticOptions); }
 
 std::optional<ElasticOptions> read_elastic(const po::variables_map& values, std::optional<int> ranks) {
   if (values.count("elastic") == 0) {

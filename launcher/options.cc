@@ -13,6 +13,7 @@
 #include <kolo/core/base/exit_code.h>
 #include <kolo/core/base/text.h>
 #include <kolo/launcher/foreign_options.h>
+#include <kolo/launcher/option_rows.h>
 #include <kolo/launcher/option_values.h>
 
 namespace kolo::launcher {
@@ -20,69 +21,77 @@ namespace {
 
 namespace po = boost::program_options;
 
+constexpr OptionRow kJobOptions[] = {
+    {"ranks,n", "N",
+     "number of ranks, also -np; left out: all slots of --host or --hostfile, or what a batch "
+     "system has allotted"},
+    {"host,H", "LIST", "machines and their slots, as in node1:2,node2:2 (1 slot where no number is given)"},
+    {"hostfile", "FILE", "the same from a file, one a line, as in: node1 slots=2"},
+    {"bind", "core|none",
+     "core: each rank has cores of its own, cores/ranks of them; none: the system places ranks; "
+     "left out: core, but none with more ranks than cores or where hosts share a machine"},
+    {"prefix", "auto|always|never",
+     "the rank, as in \"[1] \", before each line; auto (the default): with several ranks, but not "
+     "before a line of JSON or one that already starts with [rank/size host]"},
+    {"stop-grace", "S", "seconds the ranks have to save after SIGTERM or SIGINT (10)"},
+    {"launcher", "auto|srun|mpirun|hydra",
+     "what starts the ranks; auto (the default): srun in a job of Slurm that it can serve, else "
+     "Open MPI's mpirun, or hydra if kolo was built with MPICH or Intel MPI"},
+    {"stop-before", "S",
+     "ask the ranks to stop S seconds before the time of a Slurm job ends (60, at most a tenth of "
+     "what is left at the start; 0: never)"},
+    {"stop-file", "PATH",
+     "ask the ranks to stop when this file appears; looked for once a second on each host"},
+    {"stop-when", "CMD",
+     "run this command every 5 s on each host; where it ends with 0, that host is about to go: the "
+     "ranks stop, with --elastic to go on without it"},
+    {"stop-here", "",
+     "start nothing: ask the ranks on this host to stop, and wait until they have ended; exit code "
+     "0 if all have"},
+    {"wait", "S", "for --stop-here: at most so many seconds (25)"},
+    {"requeue", "",
+     "when the ranks were stopped and have saved, ask the batch system to start this job again "
+     "(KOLO_REQUEUE=1)"},
+    {"stopped-exit-code", "N",
+     "exit code of a job that was stopped and has saved (KOLO_STOPPED_EXIT_CODE, else 0; with "
+     "--requeue 75)"},
+    {"restarts", "N", "start a failed job again, up to N times (0)"},
+};
+
+constexpr OptionRow kOtherOptions[] = {
+    {"cluster", "ps=N,worker=M",
+     "each rank is a task, in this order; it finds the cluster and its place there in KOLO_CLUSTER"},
+    {"cluster-port", "P",
+     "with --cluster on several hosts: the first task of each listens there, the next one on P+1, … "
+     "(2222)"},
+    {"export,x", "NAME[=VALUE]",
+     "hand this variable to the ranks on other hosts; again for more. KOLO_*, HOROVOD_*, OMP_*, "
+     "PATH, LD_LIBRARY_PATH and PYTHONPATH always are",
+     true},
+    {"mpi-args", "\"...\"", "passed on to mpirun", true},
+    {"dry-run", "", "print the mpirun command and do nothing"},
+    {"verbose", "", "print the command that starts the ranks, on stderr, before it runs"},
+    {"log-dir", "DIR", "write what each rank prints to DIR/rank_N.log as well, and all of it to DIR/job.log"},
+    {"quiet,q", "", "leave out mpirun's own notes on how the job ended"},
+    {"stdin", "", "rank 0 reads kolorun's standard input; left out, all ranks read /dev/null"},
+    {"check-build", "", "print what this build was made with and what it finds here"},
+    {"check-network", "",
+     "measure the links between the hosts of the job; with a program, before it is started"},
+    {"gradient-bytes", "N", "for --check-network: what a step reduces (102228128, ResNet-50)"},
+    {"step-ms", "MS", "for --check-network: how long a step computes (250)"},
+    {"json", "", "for --check-network and --show-allotment: one JSON object"},
+    {"show-allotment", "",
+     "print the hosts, ranks and cores that a batch system has allotted, and what would be started "
+     "there"},
+    {"help,h", "", "print this"},
+    {"version", "", "print the version"},
+};
+
 po::options_description make_description() {
   po::options_description all("Options", 110, 60);
-  const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
-  all.add_options()("ranks,n", text("N"),
-                    "number of ranks, also -np; left out: all slots of --host or --hostfile, or what a batch "
-                    "system has allotted")(
-      "host,H", text("LIST"),
-      "machines and their slots, as in node1:2,node2:2 (1 slot where no number is given)")(
-      "hostfile", text("FILE"), "the same from a file, one a line, as in: node1 slots=2")(
-      "bind", text("core|none"),
-      "core: each rank has cores of its own, cores/ranks of them; none: the system places ranks; "
-      "left out: core, but none with more ranks than cores or where hosts share a machine")(
-      "prefix", text("auto|always|never"),
-      "the rank, as in \"[1] \", before each line; auto (the default): with several ranks, "
-      "but not before a line of JSON or one that already starts with [rank/size host]")(
-      "stop-grace", text("S"), "seconds the ranks have to save after SIGTERM or SIGINT (10)")(
-      "launcher", text("auto|srun|mpirun|hydra"),
-      "what starts the ranks; auto (the default): srun in a job of Slurm that it can serve, else Open MPI's "
-      "mpirun, or hydra if kolo was built with MPICH or Intel MPI")(
-      "stop-before", text("S"),
-      "ask the ranks to stop S seconds before the time of a Slurm job ends (60, at most a tenth of what is "
-      "left "
-      "at the start; 0: never)")("stop-file", text("PATH"),
-                                 "ask the ranks to stop when this file appears; looked for once a second on "
-                                 "each host")("stop-when", text("CMD"),
-                                              "run this command every 5 s on each host; where it ends with "
-                                              "0, that host is about to go: the ranks stop, "
-                                              "with --elastic to go on without it")(
-      "stop-here",
-      "start nothing: ask the ranks on this host to stop, and wait "
-      "until they have ended; exit code 0 if all have")("wait", text("S"),
-                                                        "for --stop-here: at most so many seconds (25)")(
-      "requeue",
-      "when the ranks were stopped and have saved, ask the batch system to start this job again "
-      "(KOLO_REQUEUE=1)")(
-      "stopped-exit-code", text("N"),
-      "exit code of a job that was stopped and has saved (KOLO_STOPPED_EXIT_CODE, else 0; with --requeue "
-      "75)")("restarts", text("N"), "start a failed job again, up to N times (0)");
+  describe(all, kJobOptions);
   describe_elastic(all);
-  all.add_options()(
-      "cluster", text("ps=N,worker=M"),
-      "each rank is a task, in this order; it finds the cluster and its place there in KOLO_CLUSTER")(
-      "cluster-port", text("P"),
-      "with --cluster on several hosts: the first task of each listens there, the next one on P+1, … (2222)")(
-      "export,x", po::value<std::vector<std::string>>()->value_name("NAME[=VALUE]"),
-      "hand this variable to the ranks on other hosts; again for more. KOLO_*, HOROVOD_*, "
-      "OMP_*, PATH, LD_LIBRARY_PATH and PYTHONPATH always are")(
-      "mpi-args", po::value<std::vector<std::string>>()->value_name("\"...\""), "passed on to mpirun")(
-      "dry-run", "print the mpirun command and do nothing")(
-      "verbose", "print the command that starts the ranks, on stderr, before it runs")(
-      "log-dir", text("DIR"),
-      "write what each rank prints to DIR/rank_N.log as well, and all of it to DIR/job.log")(
-      "quiet,q", "leave out mpirun's own notes on how the job ended")(
-      "stdin", "rank 0 reads kolorun's standard input; left out, all ranks read /dev/null")(
-      "check-build", "print what this build was made with and what it finds here")(
-      "check-network",
-      "measure the links between the hosts of the job; with a program, before it is started")(
-      "gradient-bytes", text("N"), "for --check-network: what a step reduces (102228128, ResNet-50)")(
-      "step-ms", text("MS"), "for --check-network: how long a step computes (250)")(
-      "json", "for --check-network and --show-allotment: one JSON object")(
-      "show-allotment",
-      "print the hosts, ranks and cores that a batch system has allotted, and what would be "
-      "started there")("help,h", "print this")("version", "print the version");
+  describe(all, kOtherOptions);
   return all;
 }
 
@@ -296,6 +305,34 @@ bool read_stop_here(Options& options, const po::variables_map& values) {
   return options.stop_here;
 }
 
+// How the ranks are started, shown and asked to stop.
+void read_start(Options& options, const po::variables_map& values, const Environment& environment) {
+  options.show_allotment = values.count("show-allotment") > 0;
+  options.dry_run = values.count("dry-run") > 0;
+  options.quiet = values.count("quiet") > 0;
+  options.verbose = values.count("verbose") > 0;
+  if (values.count("log-dir")) options.log_dir = values["log-dir"].as<std::string>();
+  options.hand_on_stdin = values.count("stdin") > 0;
+  if (values.count("bind"))
+    options.bind =
+        choice("--bind", values["bind"].as<std::string>(), {"core", "none"}) == 0 ? Bind::core : Bind::none;
+  if (values.count("prefix"))
+    options.prefix = static_cast<Prefix>(
+        choice("--prefix", values["prefix"].as<std::string>(), {"auto", "always", "never"}));
+  if (values.count("stop-grace"))
+    options.stop_grace_s = seconds_of("--stop-grace", values["stop-grace"].as<std::string>());
+  if (values.count("launcher"))
+    options.launcher = static_cast<Launcher>(
+        choice("--launcher", values["launcher"].as<std::string>(), {"auto", "srun", "mpirun", "hydra"}));
+  if (values.count("stop-file")) options.stop_file = values["stop-file"].as<std::string>();
+  if (values.count("stop-when")) options.stop_when = values["stop-when"].as<std::string>();
+  const auto stop_before = environment.find("KOLO_STOP_BEFORE");
+  if (values.count("stop-before"))
+    options.stop_before_s = seconds_of("--stop-before", values["stop-before"].as<std::string>());
+  else if (stop_before != environment.end())
+    options.stop_before_s = seconds_of("KOLO_STOP_BEFORE", stop_before->second);
+}
+
 void read_stopping(Options& options, const po::variables_map& values, const Environment& environment) {
   constexpr int kMost = 125;  // shells use those above
   const auto set = environment.find("KOLO_STOPPED_EXIT_CODE"), asked = environment.find("KOLO_REQUEUE");
@@ -341,30 +378,7 @@ Options parse_command_line(int argc, const char* const* argv, const Environment&
   if (options.help || options.version || options.check_build) return options;
 
   if (read_stop_here(options, values)) return options;
-  options.show_allotment = values.count("show-allotment") > 0;
-  options.dry_run = values.count("dry-run") > 0;
-  options.quiet = values.count("quiet") > 0;
-  options.verbose = values.count("verbose") > 0;
-  if (values.count("log-dir")) options.log_dir = values["log-dir"].as<std::string>();
-  options.hand_on_stdin = values.count("stdin") > 0;
-  if (values.count("bind"))
-    options.bind =
-        choice("--bind", values["bind"].as<std::string>(), {"core", "none"}) == 0 ? Bind::core : Bind::none;
-  if (values.count("prefix"))
-    options.prefix = static_cast<Prefix>(
-        choice("--prefix", values["prefix"].as<std::string>(), {"auto", "always", "never"}));
-  if (values.count("stop-grace"))
-    options.stop_grace_s = seconds_of("--stop-grace", values["stop-grace"].as<std::string>());
-  if (values.count("launcher"))
-    options.launcher = static_cast<Launcher>(
-        choice("--launcher", values["launcher"].as<std::string>(), {"auto", "srun", "mpirun", "hydra"}));
-  if (values.count("stop-file")) options.stop_file = values["stop-file"].as<std::string>();
-  if (values.count("stop-when")) options.stop_when = values["stop-when"].as<std::string>();
-  const auto stop_before = environment.find("KOLO_STOP_BEFORE");
-  if (values.count("stop-before"))
-    options.stop_before_s = seconds_of("--stop-before", values["stop-before"].as<std::string>());
-  else if (stop_before != environment.end())
-    options.stop_before_s = seconds_of("KOLO_STOP_BEFORE", stop_before->second);
+  read_start(options, values, environment);
   options.elastic = read_elastic(values, given_ranks(values));
   read_stopping(options, values, environment);
   if (options.elastic) options.restarts = ElasticOptions::kRestarts;
