@@ -14,6 +14,8 @@ fail() {
   exit "${2:-1}"
 }
 
+# The comment at the top of the script that reads this one.
+case "${1:-}" in --help | -h) sed -n '2,/^[^#]/s/^# *//p' "$0"; exit 0 ;; esac
 while [ $# -gt 0 ]; do
   [ $# -ge 2 ] || fail "$1 needs a value; allowed: $options" 2
   case $1 in

@@ -38,6 +38,11 @@ head -c 5 "$work/good/$first" >"$work/half/$first"
 [ $? = 2 ] || fail "an unknown option is not refused"
 grep -q -- "--from is not an option" "$work/err" || fail "the unknown option is not named: $(cat "$work/err")"
 
+for help in -h --help; do
+  "$script" $help >"$work/out" 2>"$work/err" || fail "$help is not understood: $(cat "$work/err")"
+  grep -q -- "--to FOLDER" "$work/out" || fail "$help does not name the options"
+done
+
 download "file://$work/none file://$work/half file://$work/bad" && fail "succeeded without a good mirror"
 [ "$(wc -l <"$work/err")" = 1 ] || fail "the failure is not told in one line: $(cat "$work/err")"
 [ -z "$(ls -A "$work/data")" ] || fail "a failure left something behind: $(ls -A "$work/data")"
