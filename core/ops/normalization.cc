@@ -227,6 +227,44 @@ const RegisterOp layer_norm_grad_op(OpSchema("LayerNormGrad")
                                         .output("doffset")
                                         .shape(layer_norm_grad_shape));
 
+const RegisterOp sum_layer_norm_op(OpSchema(detail::kSumLayerNormOp)
+                                       .input("x", {DType::f32, DType::f64})
+                                       .input("scale", "x")
+                                       .input("offset", "x")
+                                       .input("added", "x")
+                                       .variadic("bias", {DType::f32, DType::f64})
+                                       .required_attr("epsilon", 0.0)
+                                       .output("y")
+                                       .output("mean")
+                                       .output("inverse_deviation")
+                                       .output("sum")
+                                       .in_place(0)
+                                       .shape([](ShapeContext& c) {
+                                         layer_norm_shape(c);
+                                         detail::check_input(c, 3, c.input(0), "as x");
+                                         if (c.num_inputs() > 4)
+                                           detail::check_input(c, 4, c.input(1), "a number for each column");
+                                         c.set_output(3, c.input(0));
+                                       })
+                                       .made_by_pass());
+
+const RegisterOp sum_layer_norm_grad_op(OpSchema(detail::kSumLayerNormGradOp)
+                                            .input("x", {DType::f32, DType::f64})
+                                            .input("scale", "x")
+                                            .input("mean", "x")
+                                            .input("inverse_deviation", "x")
+                                            .input("dy", "x")
+                                            .input("added", "x")
+                                            .output("dx")
+                                            .output("dscale")
+                                            .output("doffset")
+                                            .in_place(5)
+                                            .shape([](ShapeContext& c) {
+                                              layer_norm_grad_shape(c);
+                                              detail::check_input(c, 5, c.input(0), "as x");
+                                            })
+                                            .made_by_pass());
+
 }  // namespace
 
 Output layer_norm(const Scope& s, Output x, Output scale, Output offset, double epsilon) {

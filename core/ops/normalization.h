@@ -42,4 +42,16 @@ Output batch_norm_inference(const Scope& s, Output x, Output scale, Output offse
 /// InvalidArgumentError for other shapes, or if epsilon is negative.
 Output layer_norm(const Scope& s, Output x, Output scale, Output offset, double epsilon = 1e-5);
 
+namespace detail {
+
+// What the pass fuse_norms makes of the two ops of layer normalization where a sum is in front of one, or
+// behind the other.
+
+/// Inputs x, scale, offset, added and, if there is one, a bias for each column. sum = x [+ bias] + added; y,
+/// mean and inverse_deviation are those of layer_norm(sum). y may take the memory of x.
+inline constexpr char kSumLayerNormOp[] = "SumLayerNorm";
+/// Inputs of LayerNormGrad, and `added` of x's shape, which dx is added to, and whose memory dx may take.
+inline constexpr char kSumLayerNormGradOp[] = "SumLayerNormGrad";
+
+}  // namespace detail
 }  // namespace kolo

@@ -1,4 +1,4 @@
-// A pass: normalization takes the sum and the rectifier behind it with it, forward and backward. Contract:
+// A pass: normalization takes sums and rectifiers beside it with it, forward and backward. Contract:
 // pipeline.h.
 #include <algorithm>
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <kolo/core/ops/blocked.h>
+#include <kolo/core/ops/normalization.h>
 #include <kolo/core/passes/node_fuser.h>
 #include <kolo/core/passes/pipeline.h>
 
@@ -113,8 +114,113 @@ class NormFuser : NodeFuser {
   }
 };
 
+// On GPUs, where each node is a pass over memory. On CPUs fuse_elementwise makes one of the sums.
+class LayerNormFuser : NodeFuser {
+ public:
+  explicit LayerNormFuser(StepGraph& graph) : NodeFuser(graph), can_be_skipped_(can_be_skipped(graph)) {}
+
+  void run() {
+    for (const int n : topological_order(graph_)) {
+      if (is_on_cpu(graph_.nodes[n]) || can_be_skipped_[n]) continue;
+      if (op(n) == "LayerNorm") take_sum(n);
+      else if (op(n) == "LayerNormGrad") take_sum_behind(n);
+    }
+    graph_.compact(keep_);
+  }
+
+ private:
+  // The sum in front of norm `n`, whoever else reads it, and the bias of one of its terms.
+  void take_sum(int n) {
+    StepNode& norm = graph_.nodes[n];
+    const StepValue sum = norm.inputs[0];
+    if (op(sum.node) != "Add" || !norm.control_inputs.empty() || can_be_skipped_[sum.node] ||
+        !can_go(sum.node, n) || !are_alike(sum) || !sees_the_same(sum.node, n) || follows(n, sum.node))
+      return;
+    std::vector<StepValue> terms = graph_.nodes[sum.node].inputs;
+    if (!has_own_bias(terms[0], sum.node, n)) std::swap(terms[0], terms[1]);
+    const bool has_bias = has_own_bias(terms[0], sum.node, n);
+    std::vector<StepValue> inputs{terms[0], norm.inputs[1], norm.inputs[2], terms[1]};
+    if (has_bias) {
+      const std::vector<StepValue>& biased = graph_.nodes[terms[0].node].inputs;
+      inputs[0] = biased[0];
+      inputs.push_back(biased[1]);
+      keep_[terms[0].node] = false;
+    }
+    norm.inputs = std::move(inputs);
+    for (const StepValue in : norm.inputs) users_[in.node].push_back(n);
+    norm.schema = &find_op(detail::kSumLayerNormOp);
+    infer_outputs(graph_, n);
+    replace(sum.node, {n, 3});
+  }
+
+  // dx of gradient `n` and the other term of a sum that alone reads it.
+  void take_sum_behind(int n) {
+    const int sum = only_reader({n, 0}, n);
+    if (sum < 0 || (op(sum) != "Add" && op(sum) != "AddN") || can_be_skipped_[sum]) return;
+    const std::vector<StepValue>& terms = graph_.nodes[sum].inputs;
+    if (terms.size() != 2 || terms[0] == terms[1] || !are_alike({sum, 0})) return;
+    const StepValue other = terms[0] == StepValue{n, 0} ? terms[1] : terms[0];
+    StepNode& gradient = graph_.nodes[n];
+    // What is older does not follow from it.
+    if (graph_.nodes[other.node].order >= gradient.order ||
+        versions_.seen_by(graph_, other, gradient.order) !=
+            versions_.seen_by(graph_, other, graph_.nodes[sum].order))
+      return;
+    gradient.inputs.push_back(other);
+    users_[other.node].push_back(n);
+    gradient.schema = &find_op(detail::kSumLayerNormGradOp);
+    infer_outputs(graph_, n);
+    replace(sum, {n, 0});
+  }
+
+  // The sum's terms have its shape, all of it known.
+  bool are_alike(StepValue sum) const {
+    const auto& terms = graph_.nodes[sum.node].inputs;
+    return graph_.shape(sum).is_fully_known() && std::all_of(terms.begin(), terms.end(), [&](StepValue term) {
+             return graph_.shape(term) == graph_.shape(sum);
+           });
+  }
+
+  // Node `earlier` may run as late as `n`: of variables it sees the same.
+  bool sees_the_same(int earlier, int n) const {
+    const StepNode &before = graph_.nodes[earlier], &at = graph_.nodes[n];
+    return std::all_of(before.inputs.begin(), before.inputs.end(), [&](StepValue in) {
+      return versions_.seen_by(graph_, in, before.order) == versions_.seen_by(graph_, in, at.order);
+    });
+  }
+
+  // Whether scale or offset of norm `n` follow from node `sum`. What is older does not.
+  bool follows(int n, int sum) const {
+    std::vector<int> open{graph_.nodes[n].inputs[1].node, graph_.nodes[n].inputs[2].node};
+    std::set<int> seen;
+    while (!open.empty()) {
+      const int m = open.back();
+      open.pop_back();
+      if (m == sum) return true;
+      if (graph_.nodes[m].order < graph_.nodes[sum].order || !seen.insert(m).second) continue;
+      for (const StepValue in : graph_.nodes[m].inputs) open.push_back(in.node);
+      for (const int before : graph_.nodes[m].control_inputs) open.push_back(before);
+    }
+    return false;
+  }
+
+  // The term is rows plus a bias of their columns, and nobody but node `sum` reads it.
+  bool has_own_bias(StepValue term, int sum, int n) const {
+    return op(term.node) == "BiasAdd" && is_of_columns(graph_.nodes[term.node]) &&
+           only_reader(term, n) == sum && can_go(term.node, n) && sees_the_same(term.node, n);
+  }
+
+  // Of images it may be one of their channels, of which there happen to be as many.
+  bool is_of_columns(const StepNode& bias_add) const { return bias_add.shapes[0].rank() <= 3; }
+
+  const std::vector<bool> can_be_skipped_;
+};
+
 }  // namespace
 
-void fuse_norms(StepGraph& graph, int) { NormFuser(graph).run(); }
+void fuse_norms(StepGraph& graph, int) {
+  NormFuser(graph).run();
+  LayerNormFuser(graph).run();
+}
 
 }  // namespace kolo

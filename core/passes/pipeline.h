@@ -94,7 +94,9 @@ void fuse_gradient_sums(StepGraph& graph, int threads);
 /// Batch normalization in blocked order takes what stands behind it and is read nowhere else into its own
 /// pass over memory: the addition of an image that was there before, and the rectifier. Its gradient takes
 /// the sum of two gradients and the rectifier's mask, which it takes from x or, where something was added or
-/// scale or offset may have changed, reads off y. The bits are those of the separate nodes.
+/// scale or offset may have changed, reads off y. On GPUs layer normalization takes the sum that it is of,
+/// and the bias of one of its terms; its gradient takes the sum of it and another gradient. The bits are
+/// those of the separate nodes.
 void fuse_norms(StepGraph& graph, int threads);
 /// Behind convolutions that are computed in bf16 (lower_precision): images that are stored in bf16. Those are
 /// what batch normalization reads and makes, forward and backward; what a convolution makes and convolutions,

@@ -18,7 +18,7 @@ struct OnHost {
 /// A team of one.
 struct OneThread {
   static int lane() { return 0; }
-  static int lanes() { return 1; }
+  static constexpr int lanes() { return 1; }
   template <typename Fold, typename A>
   static A fold(A value) {
     return value;

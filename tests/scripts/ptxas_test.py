@@ -13,7 +13,7 @@ NVCC, ROOT, INCLUDE, *ARCHITECTURES = sys.argv[1:]
 # A multiprocessor has 65536 of them: with 40 a thread it holds 1536 threads, which hides the latency of memory.
 MOST_REGISTERS = 40
 # Kernels that compute more than they load, or that nobody runs where there is a library.
-MORE_REGISTERS = {"attention.cu": 80, "attention_tiles.cu": 128, "convolution.cu": 64, "elementwise.cu": 48, "losses.cu": 48, "matmul.cu": 80, "movement.cu": 48, "pooling.cu": 64, "reductions.cu": 56, "row_updates.cu": 64, "rows.cu": 64}
+MORE_REGISTERS = {"attention.cu": 80, "attention_tiles.cu": 128, "convolution.cu": 64, "elementwise.cu": 48, "layer_norm.cu": 80, "losses.cu": 48, "matmul.cu": 80, "movement.cu": 48, "pooling.cu": 64, "reductions.cu": 56, "row_updates.cu": 64, "rows.cu": 64}
 # As core/kernels/cuda/CMakeLists.txt has them.
 FLAGS = {"convolution.cu": [], "matmul.cu": [], "pooling.cu": []}
 
@@ -26,6 +26,21 @@ class Ptxas(unittest.TestCase):
             for architecture in ARCHITECTURES:
                 with self.subTest(source=os.path.relpath(source, ROOT), architecture=architecture):
                     self.check(source, architecture)
+
+    def test_rows_of_layer_norm_are_read_and_written_by_16_bytes(self):
+        source = os.path.join(ROOT, "core", "kernels", "cuda", "layer_norm.cu")
+        done = subprocess.run([NVCC, "-std=c++20", "-O3", "--expt-relaxed-constexpr", "--fmad=false", "-I", INCLUDE, f"-arch=sm_{ARCHITECTURES[0]}", "-ptx", "-o", "-", source],
+                              capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        kernels = {name: body for name, body in re.findall(r"\.entry (\S+)\((.*?)\n\}", done.stdout, re.S)
+                   if re.search(r"(HeldNorm|LongNorm|RunOfRows)WorkILi4E", name)}
+        self.assertEqual(len(kernels), 5)
+        for name, body in kernels.items():
+            with self.subTest(kernel=name):
+                self.assertIn("ld.global.v4", body)
+                self.assertIn("st.global.v4", body)
+                # What is left is of a row or a column: its mean and its deviation.
+                self.assertLessEqual(len(re.findall(r"ld\.global\.f32", body)), 2)
 
     @staticmethod
     def is_ours(kernel):

@@ -231,7 +231,7 @@ void write_is_closed(QueueState& queue, const KernelContext& context) {
 void write_generation(QueueState& queue, const KernelContext& context) {
   *context.output(0).data<std::int64_t>() = queue.generation();
 }
-const RegisterKernel size_kernel("QueueSize", "CPU", {}, make_kernel<CallQueue<write_size>>);
+const RegisterKernel queue_size_kernel("QueueSize", "CPU", {}, make_kernel<CallQueue<write_size>>);
 const RegisterKernel is_closed_kernel("QueueIsClosed", "CPU", {}, make_kernel<CallQueue<write_is_closed>>);
 const RegisterKernel generation_kernel("QueueGeneration", "CPU", {},
                                        make_kernel<CallQueue<write_generation>>);

@@ -1,4 +1,4 @@
-// Batch and layer normalization. What is added to what follows from the sizes alone. See launch.h.
+// Batch normalization. What is added to what follows from the sizes alone. See launch.h.
 #pragma once
 
 #include <kolo/core/kernels/cuda/launch.h>
@@ -63,39 +63,5 @@ struct BatchNormInferenceArguments {
   double epsilon;
 };
 cudaError_t launch_batch_norm_inference(cudaStream_t stream, const BatchNormInferenceArguments& arguments);
-
-/// Of each row of x [rows, width]: mean, inverse = 1 / √(variance + epsilon), y = (x − mean) · inverse ·
-/// scale
-/// + offset with a scale and an offset for each column. y may be x.
-struct LayerNormArguments {
-  std::int64_t rows;
-  std::int64_t width;
-  const float* x;
-  const float* scale;
-  const float* offset;
-  float* y;
-  float* mean;
-  float* inverse;
-  double epsilon;
-};
-cudaError_t launch_layer_norm(cudaStream_t stream, const LayerNormArguments& arguments);
-
-/// With z = (x − mean) · inverse and g = dy · scale: doffset = Σ dy and dscale = Σ dy · z over the rows,
-/// which are cut into `parts` runs; dx = inverse · (g − mean of g − z · mean of g · z) along them.
-struct LayerNormGradArguments {
-  std::int64_t rows;
-  std::int64_t width;
-  std::int64_t parts;
-  const float* x;
-  const float* scale;
-  const float* mean;
-  const float* inverse;
-  const float* dy;
-  float* dx;  // another place than dy
-  float* dscale;
-  float* doffset;
-  double* partial;  // 2 · parts · width
-};
-cudaError_t launch_layer_norm_grad(cudaStream_t stream, const LayerNormGradArguments& arguments);
 
 }  // namespace kolo::cuda

@@ -109,71 +109,10 @@ class BatchNormInferenceKernel final : public Kernel {
   double epsilon_;
 };
 
-// All dimensions but the last, and that.
-struct RowSizes {
-  std::int64_t rows = 1;
-  std::int64_t width;
-  explicit RowSizes(const Shape& x) : width(x.dim(-1)) {
-    for (int axis = 0; axis + 1 < x.rank(); ++axis) rows *= x.dim(axis);
-  }
-};
-
-class LayerNormKernel final : public Kernel {
- public:
-  explicit LayerNormKernel(KernelInit& init)
-      : sizes_(init.input_shape(0)), epsilon_(init.attr<double>("epsilon")) {}
-  void compute(KernelContext& context) override {
-    check_cuda(launch_layer_norm(stream_of(context), {.rows = sizes_.rows,
-                                                      .width = sizes_.width,
-                                                      .x = in(context, 0),
-                                                      .scale = in(context, 1),
-                                                      .offset = in(context, 2),
-                                                      .y = out(context, 0),
-                                                      .mean = out(context, 1),
-                                                      .inverse = out(context, 2),
-                                                      .epsilon = epsilon_}),
-               "layer_norm");
-  }
-
- private:
-  RowSizes sizes_;
-  double epsilon_;
-};
-
-class LayerNormGradKernel final : public Kernel {
- public:
-  explicit LayerNormGradKernel(KernelInit& init)
-      : sizes_(init.input_shape(0)), parts_(std::clamp<std::int64_t>(sizes_.rows / 32, 1, 128)) {
-    init.request_scratch(static_cast<std::size_t>(2 * parts_ * sizes_.width) * sizeof(double));
-  }
-  void compute(KernelContext& context) override {
-    check_cuda(
-        launch_layer_norm_grad(stream_of(context), {.rows = sizes_.rows,
-                                                    .width = sizes_.width,
-                                                    .parts = parts_,
-                                                    .x = in(context, 0),
-                                                    .scale = in(context, 1),
-                                                    .mean = in(context, 2),
-                                                    .inverse = in(context, 3),
-                                                    .dy = in(context, 4),
-                                                    .dx = out(context, 0),
-                                                    .dscale = out(context, 1),
-                                                    .doffset = out(context, 2),
-                                                    .partial = reinterpret_cast<double*>(context.scratch())}),
-        "the gradient of layer_norm");
-  }
-
- private:
-  RowSizes sizes_;
-  std::int64_t parts_;  // runs of rows that are summed apart
-};
-
 const RegisterGpuKernel normalization_kernels[] = {
     {"BatchNorm", kReal, planned<BatchNormKernel>()},
     {"BatchNormGrad", kReal, planned<BatchNormGradKernel>()},
     {"BatchNormInference", kReal, planned<BatchNormInferenceKernel>()},
-    {"LayerNorm", kReal, planned<LayerNormKernel>()},
-    {"LayerNormGrad", kReal, planned<LayerNormGradKernel>()},
 };
 
 }  // namespace

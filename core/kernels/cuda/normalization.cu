@@ -189,113 +189,6 @@ struct GradientWork : BatchNormGradArguments {
   }
 };
 
-struct LayerNormWork : LayerNormArguments {
-  template <typename Team>
-  KOLO_HOST_DEVICE void operator()(const Team& team, std::int64_t row) const {
-    const std::int64_t at = row * width;
-    const double n = width > 0 ? static_cast<double>(width) : 1;
-    double sum = 0, squares = 0;
-    for (std::int64_t j = team.lane(); j < width; j += team.lanes()) sum += x[at + j];
-    const auto center = static_cast<float>(team.template fold<SumFold>(sum) / n);
-    for (std::int64_t j = team.lane(); j < width; j += team.lanes()) {
-      const float difference = x[at + j] - center;
-      squares += static_cast<double>(difference) * difference;
-    }
-    const double own_variance = team.template fold<SumFold>(squares) / n;
-    const auto factor = static_cast<float>(1 / std::sqrt(own_variance + epsilon));
-    // y may be x: each thread reads an element before it writes it, and no other reads it any more.
-    for (std::int64_t j = team.lane(); j < width; j += team.lanes())
-      y[at + j] = (x[at + j] - center) * factor * scale[j] + offset[j];
-    if (team.lane() != 0) return;
-    mean[row] = center;
-    inverse[row] = factor;
-  }
-  template <typename Visit>
-  void operands(const Visit& visit) {
-    visit(x, rows * width);
-    visit(y, rows * width);
-    visit(scale, width);
-    visit(offset, width);
-    visit(mean, rows);
-    visit(inverse, rows);
-  }
-};
-
-struct LayerNormGradWork : LayerNormGradArguments {
-  template <typename Team>
-  KOLO_HOST_DEVICE void operator()(const Team& team, std::int64_t row) const {
-    const std::int64_t at = row * width;
-    const float center = mean[row];
-    double of_g = 0, of_product = 0;
-    for (std::int64_t j = team.lane(); j < width; j += team.lanes()) {
-      const double g = static_cast<double>(dy[at + j]) * scale[j];
-      of_g += g;
-      of_product += g * (x[at + j] - center);
-    }
-    const double r = inverse[row], n = static_cast<double>(width);
-    const auto a = static_cast<float>(team.template fold<SumFold>(of_g) / n);
-    const auto b = static_cast<float>(team.template fold<SumFold>(of_product) * r * r / n);
-    for (std::int64_t j = team.lane(); j < width; j += team.lanes())
-      dx[at + j] = inverse[row] * (dy[at + j] * scale[j] - a - b * (x[at + j] - center));
-  }
-  template <typename Visit>
-  void operands(const Visit& visit) {
-    visit(x, rows * width);
-    visit(dy, rows * width);
-    visit(dx, rows * width);
-    visit(scale, width);
-    visit(mean, rows);
-    visit(inverse, rows);
-  }
-};
-
-// A thread for each column of a part, so that neighbours read neighbours.
-struct ColumnSumsWork : LayerNormGradArguments {
-  KOLO_HOST_DEVICE void operator()(std::int64_t unit) const {
-    const auto [part, column] = divide(unit, width);
-    const std::int64_t length = (rows + parts - 1) / parts, begin = part * length;
-    const std::int64_t end = begin + length < rows ? begin + length : rows;
-    double of_dy = 0, of_product = 0;
-    for (std::int64_t row = begin; row < end; ++row) {
-      const std::int64_t at = row * width + column;
-      of_dy += dy[at];
-      of_product += static_cast<double>(dy[at]) * ((x[at] - mean[row]) * inverse[row]);
-    }
-    partial[unit] = of_dy;
-    partial[parts * width + unit] = of_product;
-  }
-  template <typename Visit>
-  void operands(const Visit& visit) {
-    visit(x, rows * width);
-    visit(dy, rows * width);
-    visit(mean, rows);
-    visit(inverse, rows);
-    visit(partial, 2 * parts * width);
-  }
-};
-
-struct ColumnsWork : LayerNormGradArguments {
-  template <typename Team>
-  KOLO_HOST_DEVICE void operator()(const Team& team, std::int64_t column) const {
-    double of_dy = 0, of_product = 0;
-    for (std::int64_t part = team.lane(); part < parts; part += team.lanes()) {
-      of_dy += partial[part * width + column];
-      of_product += partial[(parts + part) * width + column];
-    }
-    of_dy = team.template fold<SumFold>(of_dy);
-    of_product = team.template fold<SumFold>(of_product);
-    if (team.lane() != 0) return;
-    doffset[column] = static_cast<float>(of_dy);
-    dscale[column] = static_cast<float>(of_product);
-  }
-  template <typename Visit>
-  void operands(const Visit& visit) {
-    visit(partial, 2 * parts * width);
-    visit(doffset, width);
-    visit(dscale, width);
-  }
-};
-
 }  // namespace
 
 cudaError_t launch_batch_norm(cudaStream_t stream, const BatchNormArguments& arguments) {
@@ -321,18 +214,6 @@ cudaError_t launch_batch_norm_grad(cudaStream_t stream, const BatchNormGradArgum
 
 cudaError_t launch_batch_norm_inference(cudaStream_t stream, const BatchNormInferenceArguments& arguments) {
   return run_each("batch_norm_inference", stream, elements_of(arguments.of), NormalizeWork{arguments});
-}
-
-cudaError_t launch_layer_norm(cudaStream_t stream, const LayerNormArguments& arguments) {
-  return run_rows("layer_norm", stream, arguments.rows, LayerNormWork{arguments});
-}
-
-cudaError_t launch_layer_norm_grad(cudaStream_t stream, const LayerNormGradArguments& arguments) {
-  cudaError_t code = run_rows("layer_norm_grad", stream, arguments.rows, LayerNormGradWork{arguments});
-  if (code == cudaSuccess)
-    code = run_each("layer_norm_grad", stream, arguments.parts * arguments.width, ColumnSumsWork{arguments});
-  if (code != cudaSuccess) return code;
-  return run_rows("layer_norm_grad", stream, arguments.width, ColumnsWork{arguments});
 }
 
 }  // namespace kolo::cuda

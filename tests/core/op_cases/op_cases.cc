@@ -208,6 +208,23 @@ void add_norms(std::vector<Case>& cases) {
       {"layer_norm_2100x33", Judge::norms, {{2100, 33}, {33}, {33}}, [](const Scope& s, const Outputs& x) {
          return layer_norm(s, x[0], x[1], x[2]);
        }});
+  // The sum of a residual block: on a GPU it is the norm's own. 2049: more than a team holds of a gradient.
+  const std::vector<Shape> sizes = {{7, 1},    {300, 33}, {2100, 128}, {17, 132},
+                                    {9, 1025}, {6, 2048}, {70, 2049},  {3, 2052}};
+  for (const Shape& shape : sizes) {
+    const Shape row{shape.dim(1)};
+    cases.push_back({fmt::format("sum_layer_norm_{}x{}", shape.dim(0), shape.dim(1)),
+                     Judge::norms,
+                     {shape, shape, row, row, row},
+                     [](const Scope& s, const Outputs& x) {
+                       const Output h = add(s, square(s, x[1]), bias_add(s, x[0], x[2]));
+                       return add(s, h, layer_norm(s, h, x[3], x[4]));
+                     }});
+    cases.push_back({fmt::format("layer_norm_{}x{}", shape.dim(0), shape.dim(1)),
+                     Judge::norms,
+                     {shape, row, row},
+                     [](const Scope& s, const Outputs& x) { return layer_norm(s, x[0], x[1], x[2]); }});
+  }
   cases.push_back({"batch_norm_16x2x40x40",
                    Judge::norms,
                    {{16, 2, 40, 40}, {2}, {2}},

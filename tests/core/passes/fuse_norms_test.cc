@@ -6,8 +6,10 @@
 #include <kolo/core/kernels/cpu/conv/image_blocks.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/convolution.h>
+#include <kolo/core/ops/linalg.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/normalization.h>
+#include <kolo/core/ops/reductions.h>
 #include <kolo/core/ops/variables.h>
 
 #include "tests/core/gradient_check.h"
@@ -169,6 +171,107 @@ TEST_F(FuseNorms, LeavesARectifierThatSomethingWaitsFor) {
   const Output behind = identity(s.control_dependencies({Operation(y.node)}), constant(s, 1.0f));
   EXPECT_THAT(ops_of_step({y, behind}), Contains("Relu"));
 }
+
+// Steps of a GPU, on whatever computes them.
+struct FuseLayerNorms : ::testing::TestWithParam<DType> {
+  Output numbers(const char* name, const Shape& shape) {
+    const Output x = placeholder(s.named(name), GetParam(), shape);
+    feeds.emplace_back(x, detail::converted<double>(test_numbers(shape, ++salt), GetParam()));
+    return x;
+  }
+  Output norm(Output x, const char* name = "norm") { return layer_norm(s.named(name), x, scale, offset); }
+  Output biased(Output x) { return bias_add(s, x, numbers("bias", {5})); }
+  Fetch gradient(Output y, Output x) {
+    const Tensor weights = detail::converted<double>(test_numbers(y.shape(), 50), GetParam());
+    return gradients(s, {y}, {x}, {constant(s, weights)})[0];
+  }
+  std::vector<std::string> ops_on(const char* kind, const std::vector<Fetch>& fetches) {
+    StepGraph step = placed_step(fetches);
+    for (StepNode& node : step.nodes) node.device = local_device_name(kind, 0);
+    rewrite(step, only("fuse_norms"));
+    return ops_of(step);
+  }
+  std::vector<std::string> ops(const std::vector<Fetch>& fetches) { return ops_on("GPU", fetches); }
+  // Of the graph's nodes, whose device is a virtual GPU's where there is one.
+  void expect_same_bits(const std::vector<Fetch>& fetches) {
+    const auto run = [&](GraphOptions options) {
+      options.precision = Precision::f32;
+      Session session(graph, {.graph_options = std::move(options)});
+      return session.run(fetches, feeds);
+    };
+    const auto with = run(only("fuse_norms")), without = run({.optimizer_level = OptimizerLevel::l0});
+    for (std::size_t i = 0; i < with.size(); ++i)
+      EXPECT_EQ(std::memcmp(with[i].raw(), without[i].raw(), with[i].bytes()), 0) << "fetch " << i;
+  }
+
+  Graph graph;
+  Scope s{graph};
+  Feeds feeds;
+  int salt = 0;
+  Output scale = numbers("scale", {5}), offset = numbers("offset", {5});
+};
+
+TEST_P(FuseLayerNorms, TakeTheSumThatTheyAreOfAndTheBiasOfATerm) {
+  const Output x = numbers("x", {4, 5}), z = numbers("z", {4, 5});
+  for (const bool is_first : {false, true}) {
+    const Output term = biased(z), h = is_first ? add(s, term, x) : add(s, x, term), y = norm(h);
+    const std::vector<Fetch> fetches{h, y, gradient(add(s, h, y), x)};
+    EXPECT_THAT(ops(fetches), Contains(detail::kSumLayerNormOp));
+    EXPECT_THAT(ops(fetches), Not(Contains("BiasAdd")));
+    EXPECT_THAT(ops(fetches), Contains(detail::kSumLayerNormGradOp));
+    EXPECT_THAT(ops(fetches), Not(Contains("AddN")));
+    expect_same_bits(fetches);
+  }
+}
+
+TEST_P(FuseLayerNorms, StayOnACpu) {
+  const Output x = numbers("x", {4, 5}), h = add(s, x, numbers("z", {4, 5})), y = norm(h);
+  EXPECT_THAT(ops_on("CPU", {h, y, gradient(add(s, h, y), x)}),
+              ::testing::IsSupersetOf({"Add", "AddN", "LayerNorm", "LayerNormGrad"}));
+}
+
+TEST_P(FuseLayerNorms, LeaveSumsOfOtherShapesAndBiasesThatOthersRead) {
+  const Output x = numbers("x", {4, 5}), row = numbers("row", {5}), term = biased(numbers("z", {4, 5}));
+  EXPECT_THAT(ops({norm(add(s, x, row))}), Contains("LayerNorm"));
+  EXPECT_THAT(ops({norm(add(s, x, term)), term}), Contains("BiasAdd"));
+  expect_same_bits({norm(add(s, x, term)), term});
+  // A bias of channels that are no columns.
+  const Output images = numbers("images", {2, 5, 3, 5});
+  EXPECT_THAT(ops({norm(add(s, images, bias_add(s, images, numbers("of_channels", {5}))))}),
+              Contains("BiasAdd"));
+}
+
+TEST_P(FuseLayerNorms, LeaveASumThatTheirScaleFollowsFrom) {
+  const Output h = add(s, numbers("x", {4, 5}), numbers("z", {4, 5}));
+  const Output y = layer_norm(s, h, reduce_sum(s, h, {.axes = {0}}), offset);
+  EXPECT_THAT(ops({y}), Contains("LayerNorm"));
+  expect_same_bits({y});
+}
+
+TEST_P(FuseLayerNorms, LeaveASumThatSomethingWaitsFor) {
+  const Output h = add(s, numbers("x", {4, 5}), numbers("z", {4, 5}));
+  const Output behind = identity(s.control_dependencies({Operation(h.node)}), constant(s, 1.0f));
+  EXPECT_THAT(ops({norm(h), behind}), Contains("LayerNorm"));
+}
+
+TEST_P(FuseLayerNorms, LeaveASumOfAVariableThatChangesMeanwhile) {
+  const Variable v(s.named("v"), zeros(s, GetParam(), {4, 5}));
+  const Output x = numbers("x", {4, 5}), h = add(s, v.read(), x);
+  const Operation changed(assign_add(s, v, x));
+  EXPECT_THAT(ops({norm(h), changed}), Contains("LayerNorm"));
+  EXPECT_THAT(ops({norm(add(s, v.read(), x), "later"), changed}), Contains(detail::kSumLayerNormOp));
+}
+
+TEST_P(FuseLayerNorms, TakeOneSumOnce) {
+  const Output h = add(s, numbers("x", {4, 5}), numbers("z", {4, 5}));
+  const std::vector<Fetch> fetches{norm(h, "one"), norm(h, "two"), h};
+  EXPECT_THAT(ops(fetches),
+              ::testing::IsSupersetOf({std::string(detail::kSumLayerNormOp), std::string("LayerNorm")}));
+  expect_same_bits(fetches);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, FuseLayerNorms, ::testing::Values(DType::f32, DType::f64),
+                         [](const auto& tested) { return tested.param == DType::f32 ? "f32" : "f64"; });
 
 }  // namespace
 }  // namespace kolo

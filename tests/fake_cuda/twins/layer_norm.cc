@@ -1,0 +1,3 @@
+#include "../run.h"
+
+#include <kolo/core/kernels/cuda/layer_norm.cu>
