@@ -85,6 +85,12 @@ bool is_of_mpi_error(std::string_view line) {
                        "on win ", "on file ", "MPI_ERR", "   and potentially your MPI job"});
 }
 
+// "[vm:77] [[29379,0],0] ACTIVATE PROC [[29379,1],1] STATE RUNNING AT ../odls_base_default_fns.c:1056"
+bool is_of_state(std::string_view line) {
+  return starts_with(line, "[") && contains(line, "] ACTIVATE ") && contains(line, " STATE ") &&
+         contains(line, " AT ");
+}
+
 bool is_noise(std::string_view line) {
   return counts_notes(line) || is_of_mpi_error(line) ||
          contains_any(line, {"mpirun: Forwarding signal", "mpirun: killing job",
@@ -222,6 +228,9 @@ bool is_noise_of_srun(std::string_view line) {
          says_srun_aborts(line) || (contains(line, "slurmstepd-") && contains(line, " CANCELLED AT "));
 }
 
+constexpr const char* kWithoutFinalize =
+    "ended without MPI_Finalize, which an exit before the end of the program leaves out";
+
 // What mpirun writes when it ends itself because of that.
 bool says_mpirun_ends_itself(std::string_view line) {
   return contains(line, "An internal error has occurred in ORTE");
@@ -248,6 +257,19 @@ void BannerReader::look_at_task(const EndedTask& task, bool is_stopped) {
   if (starts_with(task.what, "Terminated")) return;
   auto& dead = srun_kills_others() ? ended_with_others_ : dead_rank_;
   if (!dead) dead = DeadRank{task.rank, task.host, signal_named(task.what)};
+}
+
+void BannerReader::look_at_state(std::string_view line) {
+  const bool by_signal = contains(line, " STATE ABORTED BY SIGNAL AT "),
+             without_finalize = contains(line, " STATE TERMINATED WITHOUT SYNC AT ");
+  if (first_end_ ||
+      !(by_signal || without_finalize ||
+        contains_any(line, {" STATE EXITED WITH NON-ZERO STATUS AT ", " STATE CALLED ABORT AT "})))
+    return;
+  const std::string name = word_after(line, " ACTIVATE PROC ");  // "[[29379,1],1]"
+  const std::string_view rank = std::string_view(name).substr(name.rfind(',') + 1);
+  if (const auto number = parse_int64(rank.substr(0, rank.find(']'))))
+    first_end_ = {static_cast<int>(*number), by_signal, without_finalize ? kWithoutFinalize : ""};
 }
 
 // "Process name: [[3035,1],1]" and then "Exit code:    3"; or "MPI_ABORT was invoked on rank 1 in
@@ -293,10 +315,7 @@ void BannerReader::look_for_improper_ends(std::string_view line) {
   if (const auto rank = parse_int64(word_after(line, "mpirun has exited due to process rank ")))
     improper_rank_ = static_cast<int>(*rank);
   if (!improper_rank_ || failed_rank_ || !contains(line, " exiting improperly")) return;
-  failed_rank_ = {
-      .rank = *improper_rank_,
-      .host = word_after(line, "node "),
-      .how = "ended without MPI_Finalize, which an exit before the end of the program leaves out"};
+  failed_rank_ = {.rank = *improper_rank_, .host = word_after(line, "node "), .how = kWithoutFinalize};
 }
 
 // "srun: error: Task launch for StepId=43.2 failed on node node3: Communication connection failure"
@@ -337,6 +356,7 @@ void BannerReader::look_for_deaths(std::string_view line) {
 }
 
 std::vector<std::string> BannerReader::read(std::string_view line) {
+  if (takes_out_states_ && is_of_state(line)) return look_at_state(line), std::vector<std::string>{};
   look_for_deaths(line);
   if (!in_block_ && (is_of_ssh(line) || is_warning_of_ssh(line) || (holds_words_of_ssh() && line.empty()))) {
     ssh_lines_.emplace_back(line);

@@ -9,6 +9,9 @@
 
 namespace kolo::launcher {
 
+/// The setting by which Open MPI 4's mpirun notes on stderr what state each rank enters, when it enters it.
+inline constexpr const char* kStateNotes = "state_base_verbose";
+
 /// "2 total processes failed to start", which mpirun prints on stdout beside its block on stderr that says
 /// why.
 bool is_count_of_failed_starts(std::string_view line);
@@ -49,6 +52,16 @@ class BannerReader {
   /// The first rank that mpirun or srun says ended with an exit code, but for the code of a stop, by an MPI
   /// error or without MPI_Finalize.
   const std::optional<FailedRank>& failed_rank() const { return failed_rank_; }
+  struct FirstEnd {
+    int rank = 0;
+    bool by_signal = false;
+    std::string how = {};  // as FailedRank's
+  };
+  /// The rank that mpirun's notes on states (kStateNotes) name first as failed. Its blocks say more, but of a
+  /// rank that has failed mpirun sometimes prints no more than that there is one.
+  const std::optional<FirstEnd>& first_end() const { return first_end_; }
+  /// From now on such notes are taken out: nobody but kolorun has asked for them.
+  void take_out_states() { takes_out_states_ = true; }
   /// What ssh or srun has said of hosts that it could not reach; "" for nothing. Neither those lines nor
   /// mpirun's blocks about them are printed. Until such a block has come, they wait for it or for the end.
   const std::string& unreachable() const { return unreachable_; }
@@ -73,6 +86,7 @@ class BannerReader {
  private:
   void look_for_deaths(std::string_view line);
   void look_at_task(const EndedTask& task, bool is_stopped);
+  void look_at_state(std::string_view line);
   void look_for_exit_codes(std::string_view line);
   void look_for_mpi_errors(std::string_view line);
   void look_for_improper_ends(std::string_view line);
@@ -89,6 +103,8 @@ class BannerReader {
   std::vector<std::string> block_;
   std::optional<DeadRank> dead_rank_, ended_with_others_;
   std::optional<FailedRank> failed_rank_;
+  std::optional<FirstEnd> first_end_;
+  bool takes_out_states_ = false;
   std::optional<int> named_rank_;  // by mpirun, in a line before that of its code
   bool srun_aborts_ = false;
   std::optional<Clock::time_point> srun_ends_others_;  // since then, by SIGTERM first

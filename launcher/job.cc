@@ -93,8 +93,22 @@ class Job {
   int exit_code_ = 0;
 };
 
+bool contains(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
 bool wants_prefix(const Options& options) {
   return options.prefix == Prefix::always || (options.prefix == Prefix::automatic && options.ranks > 1);
+}
+
+// What has mpirun say which rank fails, where nobody has asked for that and it can.
+std::vector<std::string> state_notes(const Options& options, const Surroundings& found) {
+  const bool is_asked = contains(options.mpi_args, kStateNotes) ||
+                        contains(found.variables, std::string("OMPI_MCA_") + kStateNotes);
+  if (is_asked || found.mpi.kind != MpiKind::open_mpi || found.mpi.has_prte() ||
+      !starter_of(options.launcher).has_ranks_as_children())
+    return {};
+  return {"--mca", kStateNotes, "1"};
 }
 
 Job::Job(const Options& options, const Surroundings& found, detail::StopTime& stop_time, SignalQueue& signals,
@@ -116,6 +130,10 @@ Job::Job(const Options& options, const Surroundings& found, detail::StopTime& st
     setenv(detail::kNamespaceOfLauncher, detail::pid_namespace().c_str(), 1);
     const auto settings = folders_.emplace().settings(found.mpi, options.mpi_args, found.variables);
     redirected.mpi_args.insert(redirected.mpi_args.end(), settings.begin(), settings.end());
+  }
+  if (const auto notes = state_notes(options, found); !notes.empty()) {
+    redirected.mpi_args.insert(redirected.mpi_args.end(), notes.begin(), notes.end());
+    router_.take_out_states();
   }
   // Ranks whose mpirun was killed become children of this process, which can then end them.
   prctl(PR_SET_CHILD_SUBREAPER, 1);

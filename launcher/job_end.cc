@@ -30,11 +30,17 @@ void JobEnd::tell_failed_rank(int exit_code, bool is_forced) {
     return tell(fmt::format(
         "rank {} on {} {}", failed->rank, failed->host.empty() ? host_of(failed->rank) : failed->host,
         failed->how.empty() ? fmt::format("ended with exit code {}", failed->code) : failed->how));
-  // mpirun's note on that can be lost: then nobody has said a word.
+  // mpirun's block on that can be lost: then nobody has said a word.
   const bool is_told = !first_line_.empty() || !start_failure(banner, options_, hostname_).empty() ||
                        router_.launcher_has_spoken();
-  if (exit_code != 0 && !is_forced && !is_told)
-    router_.say(fmt::format("kolorun: a rank ended with exit code {}", exit_code));
+  if (exit_code == 0 || is_forced || is_told) return;
+  const auto& first = banner.first_end();
+  if (first && first->by_signal) return tell_gone(first->rank, host_of(first->rank));
+  const std::string who =
+      first ? fmt::format("rank {} on {}", first->rank, host_of(first->rank)) : "kolorun: a rank";
+  const bool has_how = first && !first->how.empty();
+  router_.say(
+      fmt::format("{} {}", who, has_how ? first->how : fmt::format("ended with exit code {}", exit_code)));
 }
 
 std::string JobEnd::host_of(int rank) const {

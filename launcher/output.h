@@ -129,6 +129,7 @@ class OutputRouter {
   void finish();
 
   const BannerReader& banner() const { return banner_; }
+  void take_out_states() { banner_.take_out_states(); }
   /// Whether anything of mpirun's or srun's own was to be printed on stderr.
   bool launcher_has_spoken() const { return launcher_has_spoken_; }
   /// The largest step that a rank has told.

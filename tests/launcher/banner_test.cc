@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -65,6 +66,43 @@ TEST(Banner, NamesTheKilledRankAndItsHost) {
     EXPECT_EQ(reader.dead_rank()->host, "node2.cluster");
     EXPECT_TRUE(reader.failing());
   }
+}
+
+// As Open MPI 4.1.4 notes states.
+std::string state_of(int rank, const std::string& state) {
+  return fmt::format("[vm:21124] [[15994,0],0] ACTIVATE PROC [[15994,1],{}] STATE {} AT ../odls_base.c:1746",
+                     rank, state);
+}
+
+// The block with rank and code was lost, which happens.
+TEST(Banner, KnowsTheFailedRankFromItsState) {
+  const std::pair<const char*, BannerReader::FirstEnd> states[] = {
+      {"EXITED WITH NON-ZERO STATUS", {1, false, ""}},
+      {"CALLED ABORT", {1, false, ""}},
+      {"ABORTED BY SIGNAL", {1, true, ""}},
+      {"TERMINATED WITHOUT SYNC",
+       {1, false, "ended without MPI_Finalize, which an exit before the end of the program leaves out"}}};
+  for (const auto& [state, end] : states) {
+    BannerReader reader(true);
+    reader.take_out_states();
+    std::vector<std::string> lines = {
+        "[vm:1] [[9,0],0] ACTIVATE JOB [9,1] STATE RUNNING AT ../state_base_fns.c:692",
+        state_of(0, "RUNNING"), state_of(1, "IOF COMPLETE"), state_of(1, state)};
+    lines.insert(lines.end(), kFailed.begin(), kFailed.end());
+    lines.push_back(state_of(0, state));  // ended by mpirun
+    EXPECT_THAT(read_all(reader, lines), IsEmpty());
+    ASSERT_TRUE(reader.first_end());
+    EXPECT_EQ(reader.first_end()->rank, end.rank);
+    EXPECT_EQ(reader.first_end()->by_signal, end.by_signal);
+    EXPECT_EQ(reader.first_end()->how, end.how);
+    EXPECT_FALSE(reader.failed_rank());
+  }
+}
+
+TEST(Banner, KeepsStatesThatAPersonHasAskedFor) {
+  BannerReader reader(true);
+  EXPECT_THAT(read_all(reader, {state_of(1, "RUNNING")}), ElementsAre(state_of(1, "RUNNING")));
+  EXPECT_FALSE(reader.first_end());
 }
 
 TEST(Banner, NamesTheLostHost) {

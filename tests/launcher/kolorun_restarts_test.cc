@@ -42,8 +42,7 @@ TEST_F(Restarts, StartAFailedJobAgainAsOftenAsAllowed) {
   const Ended ended = run(logging_program(4));
   EXPECT_EQ(ended.code, 4);
   EXPECT_EQ(starts(), 3);
-  // mpirun can lose its note on which rank it was.
-  const auto named = testing::MatchesRegex("(rank 0 on [^ ]+|kolorun: a rank) ended with exit code 4");
+  const auto named = testing::MatchesRegex("rank 0 on [^ ]+ ended with exit code 4");
   EXPECT_THAT(lines_of(ended.err),
               ElementsAre(named, "kolorun: the job ended with exit code 4; restart 1 of 2", named,
                           "kolorun: the job ended with exit code 4; restart 2 of 2", named));
