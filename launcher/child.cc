@@ -18,6 +18,7 @@
 #include <sstream>
 #include <system_error>
 
+#include <kolo/core/base/child_program.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
 
@@ -76,6 +77,8 @@ void fill_standard_descriptors() {
       const int lowest_free = open("/dev/null", O_RDWR);
 }
 
+void learn_how_children_end() { signal(SIGCHLD, SIG_DFL); }
+
 Child start_child(const std::vector<std::string>& argv, Input input) {
   auto out = make_pipe(), err = make_pipe(), failure = make_pipe();
   const OwnedFd in(input == Input::none ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1);
@@ -97,10 +100,6 @@ Child start_child(const std::vector<std::string>& argv, Input input) {
   fcntl(out[0].get(), F_SETFL, O_NONBLOCK);
   fcntl(err[0].get(), F_SETFL, O_NONBLOCK);
   return {pid, std::move(out[0]), std::move(err[0])};
-}
-
-int shell_code(int wait_status) {
-  return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
 }
 
 std::string contents_of(const std::string& path) {
@@ -155,7 +154,6 @@ SignalQueue::SignalQueue() {
   // Linux hands a blocked signal to signalfd even where it is ignored: an ignored one must not be in the set.
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2})
     if (!is_ignored(number)) sigaddset(&taken, number);
-  signal(SIGCHLD, SIG_DFL);  // ignored, it would take the exit codes of children with it
   sigaddset(&taken, SIGCHLD);
   sigprocmask(SIG_BLOCK, &taken, nullptr);
   signal(SIGPIPE, SIG_IGN);
@@ -177,14 +175,14 @@ constexpr std::chrono::seconds kToEnd{3};
 
 // Waits for the end of `child`; true if it ended by itself with code 0.
 bool end_child(Child& child, bool by_force) {
-  int status = 0;
   if (by_force) kill(child.pid, SIGTERM);
   const auto deadline = Clock::now() + kToEnd;
-  while (waitpid(child.pid, &status, WNOHANG) == 0) {
+  std::optional<int> code;
+  while (!(code = detail::code_of_child(child.pid))) {
     if (Clock::now() > deadline) kill(-child.pid, SIGKILL);
     poll(nullptr, 0, 10);
   }
-  return !by_force && shell_code(status) == 0;
+  return !by_force && code == 0;
 }
 
 // False at the end of the stream.

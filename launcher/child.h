@@ -35,15 +35,16 @@ struct Child {
 /// opened.
 void fill_standard_descriptors();
 
+/// Has the system tell how children end, also where this process was started with SIGCHLD ignored. Call it
+/// before any child is started.
+void learn_how_children_end();
+
 enum class Input { none, inherited };  // what a child reads: /dev/null, or this process's standard input
 
 /// Starts argv[0] (sought in PATH) in a process group of its own, so that Ctrl-C reaches kolorun alone, which
 /// then decides what the job gets. It ends when kolorun ends, however that happens. Throws NotFoundError if
 /// it cannot be executed.
 Child start_child(const std::vector<std::string>& argv, Input input = Input::none);
-
-/// The exit code as a shell tells it: 128 + the signal's number for a process that a signal ended.
-int shell_code(int wait_status);
 
 /// A file's bytes up to the first error, as when a process goes whose file in /proc is read; "" for no file.
 std::string contents_of(const std::string& path);

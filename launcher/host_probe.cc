@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include <sstream>
 #include <utility>
 
+#include <kolo/core/base/child_program.h>
 #include <kolo/core/base/error.h>
 #include <kolo/launcher/child.h>
 
@@ -161,11 +161,11 @@ void HostProbe::run_commands(const std::vector<Host>& hosts, const Told& told) {
   while (!running.empty()) {
     const bool late = Clock::now() >= deadline;
     for (auto& [host, child] : running) {
-      int status = 0;
       if (late) kill(-child.pid, SIGKILL);
-      if (waitpid(child.pid, &status, late ? 0 : WNOHANG) == 0) continue;
+      const auto code = detail::code_of_child(child.pid, late);
+      if (!code) continue;
       child.pid = -1;
-      told(*host, shell_code(status) == 0);
+      told(*host, code == 0);
     }
     std::erase_if(running, [](const auto& entry) { return entry.second.pid < 0; });
     if (!running.empty()) poll(nullptr, 0, kCommandLooks_ms);

@@ -15,6 +15,7 @@
 #include <optional>
 #include <utility>
 
+#include <kolo/core/base/child_program.h>
 #include <kolo/core/base/launcher.h>
 #include <kolo/launcher/child.h>
 #include <kolo/launcher/job_end.h>
@@ -226,7 +227,7 @@ void Job::reap() {
   int status = 0;
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
     if (pid != mpirun_.pid) continue;
-    exit_code_ = shell_code(status);
+    exit_code_ = detail::shell_code(status);
     if (WIFSIGNALED(status)) {
       kill_orphans(elastic_ ? elastic_->watching_process() : -1);
       if (stage_ == Stage::running)

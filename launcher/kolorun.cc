@@ -169,6 +169,7 @@ int run(Options options) {
 
 int guarded_main(int argc, char** argv) {
   fill_standard_descriptors();
+  learn_how_children_end();
   Options options;
   try {
     options = parse_command_line(argc, argv, own_environment(), ask_program);

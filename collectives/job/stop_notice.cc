@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -72,14 +71,16 @@ bool StopNotice::command_says_so() {
   const pid_t pid = spawn_program({"sh", "-c", plan_.command});
   if (pid < 0) return false;
   const auto deadline = Clock::now() + plan_.command_limit;
-  int status = 0;
-  while (waitpid(pid, &status, WNOHANG) == 0) {
+  std::optional<int> code;
+  while (!(code = code_of_child(pid))) {
     if (Clock::now() < deadline && wait_ms(kBetweenLooks)) continue;
     kill(-pid, SIGKILL);
-    waitpid(pid, &status, 0);
+    code_of_child(pid, true);
     return false;
   }
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (code == kLostCode && !std::exchange(told_of_lost_code_, true))
+    log_warning("KOLO_STOP_WHEN \"{}\": {}; no end of it stops the job", plan_.command, kCodeIsLost);
+  return code == 0;
 }
 
 // What says that this host goes; "" for nothing.

@@ -47,6 +47,7 @@ class StopNotice {
   const Plan plan_;
   std::chrono::steady_clock::time_point next_file_, next_command_;
   std::optional<StopTime> stop_time_;
+  bool told_of_lost_code_ = false;
   int end_;  // an eventfd, readable once the thread is to end
   std::thread thread_;
 };

@@ -46,19 +46,33 @@ bool read_outputs(int out, int err, ProgramEnd& end, Clock::time_point deadline)
   return true;
 }
 
-// False if it had to be killed.
-bool wait_for_end(pid_t pid, bool in_time, Clock::time_point deadline, int& status) {
-  while (in_time && waitpid(pid, &status, WNOHANG) == 0) {
+// Its exit code; nothing if it had to be killed.
+std::optional<int> wait_for_end(pid_t pid, bool in_time, Clock::time_point deadline) {
+  std::optional<int> code;
+  while (in_time && !(code = code_of_child(pid))) {
     in_time = Clock::now() < deadline;
     poll(nullptr, 0, static_cast<int>(kBetweenLooks.count()));
   }
-  if (in_time) return true;
+  if (code) return code;
   kill(-pid, SIGKILL);
-  waitpid(pid, &status, 0);
-  return false;
+  code_of_child(pid, true);
+  return std::nullopt;
 }
 
 }  // namespace
+
+int shell_code(int wait_status) {
+  return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
+}
+
+std::optional<int> code_of_child(pid_t pid, bool waits) {
+  int status = 0;
+  pid_t ended = 0;
+  do ended = waitpid(pid, &status, waits ? 0 : WNOHANG);
+  while (ended < 0 && errno == EINTR);
+  if (ended == 0) return std::nullopt;
+  return ended == pid ? shell_code(status) : kLostCode;
+}
 
 pid_t spawn_program(const std::vector<std::string>& argv, int out, int err) {
   posix_spawnattr_t attributes;
@@ -101,10 +115,11 @@ ProgramEnd run_program(const std::vector<std::string>& argv, milliseconds limit)
   if (pid < 0) {
     end.err = fmt::format("cannot start {}: {}", argv[0], std::strerror(error));
   } else {
-    int status = 0;
-    const bool in_time = wait_for_end(pid, read_outputs(out[0], err[0], end, deadline), deadline, status);
-    end.good = in_time && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    if (!in_time) end.err += fmt::format("{} did not end within {:g} s", argv[0], limit.count() / 1000.0);
+    const auto code = wait_for_end(pid, read_outputs(out[0], err[0], end, deadline), deadline);
+    end.good = code == 0;
+    end.is_code_lost = code == kLostCode;
+    if (!code) end.err += fmt::format("{} did not end within {:g} s", argv[0], limit.count() / 1000.0);
+    if (end.is_code_lost) end.err += fmt::format("{}: {}", argv[0], kCodeIsLost);
   }
   close(out[0]), close(err[0]);
   return end;

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,21 @@ namespace kolo::detail {
 /// MPI and a GPU have mapped. Returns −1, and errno says why, if it cannot be started. Any thread.
 pid_t spawn_program(const std::vector<std::string>& argv, int out = -1, int err = -1);
 
+/// The exit code as a shell tells it: 128 + the signal's number for a process that a signal ended.
+int shell_code(int wait_status);
+
+/// Where a process ignores SIGCHLD the system keeps no exit code of its children: they may have failed.
+inline constexpr int kLostCode = -1;
+inline constexpr char kCodeIsLost[] = "its exit code is lost, as this program ignores SIGCHLD";
+/// The shell_code of a child that has ended, or kLostCode; nothing while it runs. waits: until it has ended.
+/// Tells each end once. Any thread.
+std::optional<int> code_of_child(pid_t pid, bool waits = false);
+
 struct ProgramEnd {
-  bool good = false;               // it ended by itself, in time, with code 0
-  std::string out = {}, err = {};  // what it wrote; err says so where it could not be started
+  bool good = false;  // it ended by itself, in time, with code 0
+  // What it wrote. err also says why it could not be started or be waited for.
+  std::string out = {}, err = {};
+  bool is_code_lost = false;  // it ended in time, and nobody knows how
 };
 
 /// Runs a program to its end. After `limit` it is killed, with its process group. Any thread.

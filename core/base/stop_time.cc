@@ -21,7 +21,7 @@ std::optional<WallTime> find_end(const BatchJob& job, const VariableText& text_o
   if (job.system != "Slurm") return std::nullopt;
   // Asked first: the end may have been moved since the job began.
   const ProgramEnd said = run({"squeue", "-h", "-o", "%e", "-j", job.job});
-  if (const auto end = parse_slurm_time(said.good ? said.out : "")) return end;
+  if (const auto end = parse_slurm_time(said.good || said.is_code_lost ? said.out : "")) return end;
   const auto end = parse_int64(text_of("SLURM_JOB_END_TIME"));
   return end ? std::optional(std::chrono::system_clock::from_time_t(*end)) : std::nullopt;
 }

@@ -1,6 +1,8 @@
 #include "tests/launcher/running_program.h"
 #include "tests/support/paths.h"
 
+#include <kolo/core/base/child_program.h>
+
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -78,7 +80,7 @@ int RunningProgram::finish() {
   }
   finished_ = true;
   read_some(0);
-  return shell_code(status);
+  return detail::shell_code(status);
 }
 
 std::vector<std::string> kolorun(std::vector<std::string> arguments, std::vector<std::string> variables) {

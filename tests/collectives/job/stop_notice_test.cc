@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -45,6 +46,22 @@ TEST_F(StopNoticeTest, IsTheCommandThatEndsWith0) {
   EXPECT_FALSE(stops_within(100ms));
   std::ofstream(file_).close();
   EXPECT_TRUE(stops_within(10s));
+}
+
+// A program that ignores SIGCHLD does not learn how the command ends: it may have failed.
+TEST_F(StopNoticeTest, IsNoCommandWhoseExitCodeIsLost) {
+  signal(SIGCHLD, SIG_IGN);
+  set_log_level(LogLevel::warning);
+  testing::internal::CaptureStderr();
+  {
+    const StopNotice notice({.command = "true", .command_every = 10ms, .command_limit = 10s});
+    EXPECT_FALSE(stops_within(200ms));
+  }
+  const std::string log = testing::internal::GetCapturedStderr();
+  signal(SIGCHLD, SIG_DFL);
+  const auto told = log.find("its exit code is lost, as this program ignores SIGCHLD");
+  EXPECT_NE(told, std::string::npos) << log;
+  EXPECT_EQ(log.find("is lost", told + 20), std::string::npos) << "told once: " << log;
 }
 
 TEST_F(StopNoticeTest, IsNoCommandThatTakesTooLong) {

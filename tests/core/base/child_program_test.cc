@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 namespace kolo::detail {
 namespace {
@@ -34,6 +35,35 @@ TEST(ChildProgram, IsNamedWhereItIsNotThere) {
   const ProgramEnd end = run_program({"kolo-no-such-program"}, 10s);
   EXPECT_FALSE(end.good);
   EXPECT_THAT(end.err, HasSubstr("cannot start kolo-no-such-program: No such file"));
+}
+
+// A program that ignores SIGCHLD, or was started so: the system then forgets how its children have ended.
+class IgnoringChildren : public testing::Test {
+ protected:
+  IgnoringChildren() { signal(SIGCHLD, SIG_IGN); }
+  ~IgnoringChildren() override { signal(SIGCHLD, SIG_DFL); }
+};
+
+TEST_F(IgnoringChildren, TakesNoLostCodeForSuccess) {
+  for (const char* code : {"3", "0"}) {
+    const ProgramEnd end = run_program({"sh", "-c", std::string("echo a; exit ") + code}, 10s);
+    EXPECT_FALSE(end.good) << code;
+    EXPECT_EQ(end.out, "a\n");
+    EXPECT_EQ(end.err, "sh: its exit code is lost, as this program ignores SIGCHLD");
+  }
+}
+
+TEST(CodeOfChild, IsToldOnceAndThenLost) {
+  const pid_t pid = spawn_program({"sh", "-c", "exit 3"});
+  EXPECT_EQ(code_of_child(pid, true), 3);
+  EXPECT_EQ(code_of_child(pid, true), kLostCode);
+}
+
+TEST(CodeOfChild, IsNoneWhileItRuns) {
+  const pid_t pid = spawn_program({"sleep", "60"});
+  EXPECT_EQ(code_of_child(pid), std::nullopt);
+  kill(pid, SIGKILL);
+  EXPECT_EQ(code_of_child(pid, true), 128 + SIGKILL);
 }
 
 }  // namespace
