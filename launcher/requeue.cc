@@ -38,9 +38,8 @@ int requeue(const Options& options, std::optional<std::int64_t> last_step, Signa
                job.job);
     return kGridEngineStartsAgain;
   }
-  const detail::RequeueAnswer answer = detail::ask_for_requeue(job, kWho, last_step);
-  fmt::print(stderr, "{}\n", answer.line);
-  if (answer.starts_again) wait_to_be_ended(signals);
+  const auto say = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  if (detail::ask_for_requeue(job, kWho, last_step, say)) wait_to_be_ended(signals);
   return options.stopped_exit_code;
 }
 

@@ -76,9 +76,8 @@ pid_t job_starts_again = 0;  // the process that has asked for it, which then wa
 void ask_for_requeue() {
   const std::int64_t step = last_completed_step();
   const auto known = step < 0 ? std::nullopt : std::optional(step);
-  const auto answer = detail::ask_for_requeue(detail::find_batch_job(), "kolo", known);
-  std::fprintf(stderr, "%s\n", answer.line.c_str());
-  if (answer.starts_again) job_starts_again = getpid();
+  const auto say = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  if (detail::ask_for_requeue(detail::find_batch_job(), "kolo", known, say)) job_starts_again = getpid();
 }
 
 // All ranks of a stopped training return exit_code(): none has failed, and MPI_Abort would kill those that

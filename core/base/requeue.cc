@@ -50,22 +50,28 @@ std::string stopped_text(const std::string& who, std::optional<std::int64_t> las
   return last_step ? fmt::format("{}: stopped at step {}", who, *last_step) : who + ": stopped";
 }
 
-RequeueAnswer ask_for_requeue(const BatchJob& job, const std::string& who,
-                              std::optional<std::int64_t> last_step, const RunProgram& run) {
-  RequeueRequest request = plan_requeue(job, run);
+bool ask_for_requeue(const BatchJob& job, const std::string& who, std::optional<std::int64_t> last_step,
+                     const SayLine& say, const RunProgram& run) {
+  const RequeueRequest request = plan_requeue(job, run);
   const std::string stopped = stopped_text(who, last_step);
   const std::string system = job.system.empty() ? "the system" : job.system;
-  if (request.why_not.empty()) {
-    const ProgramEnd end = run(request.command);
-    if (end.good) return {true, fmt::format("{}; {} starts job {} again", stopped, system, job.job)};
-    request.why_not = last_line(end.err.empty() ? end.out : end.err);
-  }
-  return {false, fmt::format("{}; {} did not start the job again: {}", stopped, system, request.why_not)};
+  const auto refusal = [&](const std::string& why) {
+    return fmt::format("{} did not start the job again: {}", system, why);
+  };
+  if (!request.why_not.empty()) return say(fmt::format("{}; {}", stopped, refusal(request.why_not))), false;
+  say(fmt::format("{}; {} starts job {} again", stopped, system, job.job));
+  const ProgramEnd end = run(request.command);
+  if (end.good) return true;
+  if (end.is_code_lost) say(fmt::format("{}: whether {} does so is not known: {}", who, system, end.err));
+  if (end.is_code_lost) return true;
+  const std::string words = last_line(end.err.empty() ? end.out : end.err);
+  say(fmt::format("{}: {}", who, refusal(words.empty() ? request.command[0] + " failed" : words)));
+  return false;
 }
 
-RequeueAnswer ask_for_requeue(const BatchJob& job, const std::string& who,
-                              std::optional<std::int64_t> last_step) {
-  return ask_for_requeue(job, who, last_step, run_here);
+bool ask_for_requeue(const BatchJob& job, const std::string& who, std::optional<std::int64_t> last_step,
+                     const SayLine& say) {
+  return ask_for_requeue(job, who, last_step, say, run_here);
 }
 
 bool wants_requeue() { return env_string("KOLO_REQUEUE") == "1" && env_string("KOLO_LAUNCHER") != "kolorun"; }

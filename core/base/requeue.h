@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,18 +22,18 @@ struct RequeueRequest {
 /// `qrerun`.
 RequeueRequest plan_requeue(const BatchJob& job, const RunProgram& run);
 
-/// Whether the batch system starts the job again, and a line that says so, or what it said instead. who: who
-/// asks, at the start of that line; last_step: of the training, where it is known. Waits at most 5 s for what
-/// it asks first and 30 s for the request.
-struct RequeueAnswer {
-  bool starts_again = false;
-  std::string line;
-};
-RequeueAnswer ask_for_requeue(const BatchJob& job, const std::string& who,
-                              std::optional<std::int64_t> last_step, const RunProgram& run);
+/// Takes a line that the user is to see, and does not keep it.
+using SayLine = std::function<void(const std::string& line)>;
+/// Asks the batch system to start the job again, and returns whether it does. It says so before it asks:
+/// Slurm may end this process, and the one that carries its lines, as soon as it has heard. Another line then
+/// tells of a refusal, or that nobody knows whether it was one, which counts as none. who: who asks, at the
+/// start of each line; last_step: of the training, where it is known. Waits at most 5 s for what it asks
+/// first and 30 s for the request.
+bool ask_for_requeue(const BatchJob& job, const std::string& who, std::optional<std::int64_t> last_step,
+                     const SayLine& say, const RunProgram& run);
 /// The same with the programs of this machine.
-RequeueAnswer ask_for_requeue(const BatchJob& job, const std::string& who,
-                              std::optional<std::int64_t> last_step);
+bool ask_for_requeue(const BatchJob& job, const std::string& who, std::optional<std::int64_t> last_step,
+                     const SayLine& say);
 /// `kolorun: stopped at step 71`.
 std::string stopped_text(const std::string& who, std::optional<std::int64_t> last_step);
 

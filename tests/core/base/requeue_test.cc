@@ -1,5 +1,6 @@
 #include <kolo/core/base/requeue.h>
 
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -37,28 +38,57 @@ TEST(Requeue, IsNotAskedForWhereTheJobCannotBeStartedAgain) {
   EXPECT_THAT(plan_requeue(job_of("Flux"), saying("")).why_not, HasSubstr("no command"));
 }
 
-TEST(Requeue, SaysWhatTheSystemDoes) {
-  std::vector<std::vector<std::string>> commands;
-  const RunProgram run = [&](const std::vector<std::string>& command) {
-    commands.push_back(command);
-    return ProgramEnd{true, "Requeue=1 BatchFlag=1", ""};
-  };
-  const RequeueAnswer answer = ask_for_requeue(job_of("Slurm"), "kolo", 71, run);
-  EXPECT_TRUE(answer.starts_again);
-  EXPECT_EQ(answer.line, "kolo: stopped at step 71; Slurm starts job 46 again");
-  EXPECT_THAT(commands, ElementsAre(ElementsAre("scontrol", "show", "job", "46"),
-                                    ElementsAre("scontrol", "requeue", "46")));
+// What is said and run, in this order.
+struct Course {
+  std::vector<std::string> steps;
+  SayLine say = [this](const std::string& line) { steps.push_back(line); };
+  RunProgram running(const ProgramEnd& end) {
+    return [this, end](const std::vector<std::string>& command) {
+      steps.push_back(fmt::format("{}", fmt::join(command, " ")));
+      return end;
+    };
+  }
+};
+
+// Slurm ends the step at once, and with it srun, which carries the line.
+TEST(Requeue, SaysWhatTheSystemDoesBeforeItIsAsked) {
+  Course course;
+  EXPECT_TRUE(ask_for_requeue(job_of("Slurm"), "kolo", 71, course.say,
+                              course.running({true, "Requeue=1 BatchFlag=1", ""})));
+  EXPECT_THAT(course.steps,
+              ElementsAre("scontrol show job 46", "kolo: stopped at step 71; Slurm starts job 46 again",
+                          "scontrol requeue 46"));
 }
 
 TEST(Requeue, SaysWhatTheSystemSaidWhereItDoesNot) {
-  const RunProgram refuses = [](const auto&) {
-    return ProgramEnd{false, "", "qrerun:\nUnauthorized Request 46\n"};
-  };
-  const RequeueAnswer answer = ask_for_requeue(job_of("PBS"), "kolorun", std::nullopt, refuses);
-  EXPECT_FALSE(answer.starts_again);
-  EXPECT_EQ(answer.line, "kolorun: stopped; PBS did not start the job again: Unauthorized Request 46");
-  EXPECT_EQ(ask_for_requeue({}, "kolo", 3, refuses).line,
-            "kolo: stopped at step 3; the system did not start the job again: this is no batch job");
+  Course course;
+  EXPECT_FALSE(ask_for_requeue(job_of("PBS"), "kolorun", std::nullopt, course.say,
+                               course.running({false, "", "qrerun:\nUnauthorized Request 46\n"})));
+  EXPECT_THAT(course.steps, ElementsAre("kolorun: stopped; PBS starts job 46 again", "qrerun 46",
+                                        "kolorun: PBS did not start the job again: Unauthorized Request 46"));
+}
+
+TEST(Requeue, NamesTheCommandThatFailsWithoutAWord) {
+  Course course;
+  EXPECT_FALSE(ask_for_requeue(job_of("LSF"), "kolo", 3, course.say, course.running({false, "", "\n"})));
+  EXPECT_EQ(course.steps.back(), "kolo: LSF did not start the job again: brequeue failed");
+}
+
+// A rank that waits in vain ends after two minutes; one that does not wait could end the job before Slurm
+// does.
+TEST(Requeue, IsNotKnownToHaveFailedWhereTheExitCodeIsLost) {
+  Course course;
+  EXPECT_TRUE(ask_for_requeue(job_of("LSF"), "kolo", 3, course.say,
+                              course.running({.err = "brequeue: lost", .is_code_lost = true})));
+  EXPECT_EQ(course.steps.back(), "kolo: whether LSF does so is not known: brequeue: lost");
+}
+
+TEST(Requeue, SaysOneLineWhereNothingIsAsked) {
+  Course course;
+  EXPECT_FALSE(ask_for_requeue({}, "kolo", 3, course.say, course.running({})));
+  EXPECT_THAT(
+      course.steps,
+      ElementsAre("kolo: stopped at step 3; the system did not start the job again: this is no batch job"));
 }
 
 TEST(Requeue, IsLeftToKolorunWhereThatHasStartedTheProgram) {
