@@ -127,8 +127,7 @@ Batches::Batches(std::shared_ptr<const SampleSet> samples_set, const BatchOption
 void Batches::next(Batch& batch) {
   if (pass_ == 0) step_begin_ = position_.sample;
   const StepShares::Part own = shares_.part(step_begin_, pass_);
-  // A model need not know what to make of no samples: one of the step's is there, and counts nothing.
-  const SampleRange read = own.samples.size() > 0 ? own.samples : SampleRange{step_begin_, step_begin_ + 1};
+  const SampleRange read = own.computed;
   const SampleKind& kind = samples_->kind();
   reserve(batch.samples, kind.dtype, batch_shape(kind, read.size(), options_.layout));
   reserve(batch.labels, label_dtype(kind), labels_shape(kind, read.size()));

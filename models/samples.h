@@ -113,7 +113,8 @@ struct Batch {
   Tensor samples;  // f32 [B,C,H,W] or [B,…], pixels ÷ 255; i32 [B,T] of tokens
   Tensor labels;   // i32 [B]; of tokens [B·T]; of numbers and of several labels f32 [B,outputs]
   // Of Batches: the loss, a mean over these samples, times this and averaged over the ranks is the mean over
-  // the samples of the step. 1 where all ranks have as many samples; 0: they stand in for none.
+  // the samples of the step. 1 where all ranks have as many samples; 0: they stand in for none, and other
+  // ranks have them, too.
   float weight = 1;
 };
 

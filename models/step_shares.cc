@@ -9,8 +9,12 @@ StepShares::Part StepShares::part(std::int64_t begin, int pass) const {
   const SampleRange of_pass = part_of_samples(size, pass, passes);
   const SampleRange own = part_of_samples(of_pass.size(), rank, ranks);
   const std::int64_t first = begin + of_pass.begin;
-  const double share = static_cast<double>(own.size() * ranks * passes) / static_cast<double>(size);
-  return {.samples = {first + own.begin, first + own.end},
+  const std::int64_t parts = std::int64_t{passes} * ranks, usual = (step_size + parts - 1) / parts;
+  const SampleRange stand_in{begin, begin + std::min(size, usual)};
+  const double share = static_cast<double>(own.size() * parts) / static_cast<double>(size);
+  const SampleRange taken{first + own.begin, first + own.end};
+  return {.samples = taken,
+          .computed = taken.size() > 0 ? taken : stand_in,
           .pass_end = begin + of_pass.end,
           .weight = static_cast<float>(share)};
 }

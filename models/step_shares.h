@@ -33,7 +33,11 @@ struct StepShares {
 
   /// What this rank takes in one pass.
   struct Part {
-    SampleRange samples;        // places in the epoch's order; may be none
+    SampleRange samples;  // places in the epoch's order; may be none
+    // What to compute: those, or where they are none the step's first ones, as many as it has up to a usual
+    // part. A model need not know what to make of no samples, and batch normalization makes of one alone a
+    // variance of 0.
+    SampleRange computed;
     std::int64_t pass_end = 0;  // samples of the epoch that are taken once the pass is over
     /// samples · ranks · passes ÷ samples of the step: the mean over the rank's samples, times this and
     /// averaged over passes and ranks, is the mean over the samples of the step. Exactly 1 where all parts

@@ -57,10 +57,9 @@ class ArrayData final : public TrainingData {
   }
   std::optional<Feed> next() override {
     const models::StepShares::Part own = shares_.part(taken_, 0);
-    // A rank without samples computes one of the others', which counts nothing.
-    const std::int64_t size = std::max<std::int64_t>(1, own.samples.size());
-    const std::int64_t first = own.samples.size() > 0 ? own.samples.begin : taken_;
-    const std::span<const std::int64_t> rows(rows_.data() + first, static_cast<std::size_t>(size));
+    const std::int64_t size = own.computed.size();
+    const std::span<const std::int64_t> rows(rows_.data() + own.computed.begin,
+                                             static_cast<std::size_t>(size));
     taken_ = own.pass_end;
     return Feed{.inputs = rows_of(all_.inputs, rows, &trainer_.inputs()),
                 .targets = rows_of(all_.targets, rows, &trainer_.targets()),

@@ -36,10 +36,13 @@ class Training {
  public:
   // options: none for the one rank.
   Training(const BatchOptions& batches, const std::optional<DistributedOptimizerOptions>& options,
-           std::int64_t samples, std::int64_t units)
+           std::int64_t samples, std::int64_t units, bool is_normalized)
       : batches_(models::generated_digits(1, 0, samples), with_layout(batches)) {
     graph_.set_seed(3);
-    const Output hidden = tanh(s_, models::dense(s_, x_, units, "fc1"));
+    Output hidden = models::dense(s_, x_, units, "fc1");
+    if (is_normalized)
+      hidden = options ? models::sync_batch_norm(s_, hidden, "bn") : models::batch_norm(s_, hidden, "bn");
+    hidden = tanh(s_, hidden);
     loss_ = mul(s_, softmax_cross_entropy(s_, models::dense(s_, hidden, 10, "fc2"), labels_), weight_);
     std::unique_ptr<Optimizer> optimizer =
         make_optimizer("momentum", {.learning_rate = 0.1, .momentum = 0.5});
@@ -87,6 +90,7 @@ struct Case {
   std::int64_t samples = 1000, units = 32;
   int steps = 3;
   double within = 1e-6;
+  bool is_normalized = false;  // over the samples of all ranks
 };
 
 // All ranks, and beside them one that takes all samples.
@@ -97,7 +101,8 @@ void expect_like_one_rank(const Case& c, DistributedOptimizerOptions options = {
   alone.passes = 1;
   options.backward_passes_per_step = c.batches.passes;
   options.average_aggregated_gradients = true;
-  Training all(together, options, c.samples, c.units), one(alone, std::nullopt, c.samples, c.units);
+  Training all(together, options, c.samples, c.units, c.is_normalized),
+      one(alone, std::nullopt, c.samples, c.units, c.is_normalized);
   all.start();
   one.start();
   for (int step = 0; step < c.steps; ++step) {
@@ -108,7 +113,7 @@ void expect_like_one_rank(const Case& c, DistributedOptimizerOptions options = {
     EXPECT_NEAR(average_metrics({{"loss", own}}).at("loss"), loss, std::max(c.within, 1e-6)) << step;
   }
   const auto found = all.weights(), expected = one.weights();
-  ASSERT_EQ(found.size(), 4U);
+  ASSERT_EQ(found.size(), c.is_normalized ? 6U : 4U);
   for (std::size_t i = 0; i < found.size(); ++i)
     for (std::int64_t e = 0; e < found[i].elements(); ++e)
       ASSERT_NEAR(found[i].data<float>()[e], expected[i].data<float>()[e], c.within) << i << " " << e;
@@ -144,6 +149,16 @@ TEST(UnequalBatches, TrainAsOneRankDoesWhereALastStepLeavesRanksWithoutSamples) 
   expect_like_one_rank({.batches = {.global_batch_size = 25, .passes = 2, .epoch_end = EpochEnd::fill},
                         .samples = 102,
                         .steps = 7});
+}
+
+// The stand-ins are all of the step's samples, so that they change neither mean nor variance.
+TEST(UnequalBatches, TrainAsOneRankDoesWhereSamplesAreNormalized) {
+  for (const std::int64_t samples : {100, 102, 105})
+    expect_like_one_rank({.batches = {.global_batch_size = 25, .epoch_end = EpochEnd::fill},
+                          .samples = samples,
+                          .steps = 6,
+                          .within = 1e-4,
+                          .is_normalized = true});
 }
 
 }  // namespace
