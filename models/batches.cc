@@ -76,6 +76,7 @@ std::unique_ptr<ReadThreads> read_threads(const SampleKind& kind, const BatchOpt
 std::string to_json(const BatchPosition& position) {
   nlohmann::json json = {{"epoch", position.epoch}, {"sample", position.sample}};
   if (position.seed) json["seed"] = *position.seed;
+  if (position.samples) json["samples"] = *position.samples;
   return json_text(json);
 }
 
@@ -91,6 +92,7 @@ BatchPosition position_from_json(std::string_view text) {
     if (json.contains("sample")) {
       position.sample = count("sample");
       if (json.contains("seed")) position.seed = json.at("seed").get<std::uint64_t>();
+      if (json.contains("samples")) position.samples = count("samples");
     } else if (__builtin_mul_overflow(count("batch"), count("global_batch_size"), &position.sample)) {
       throw DataLossError("\"{}\" is not a data position: it has too many samples", text);
     }
@@ -98,6 +100,22 @@ BatchPosition position_from_json(std::string_view text) {
   } catch (const nlohmann::json::exception& error) {
     throw DataLossError("\"{}\" is not a data position: {}", text, error.what());
   }
+}
+
+BatchPosition in_epoch_of(std::int64_t samples, BatchPosition position, bool log) {
+  // More than there are now tell it, too.
+  const std::int64_t before = position.samples.value_or(std::max(samples, position.sample));
+  if (before != samples && position.sample > 0) {
+    if (log)
+      log_warning(
+          "there are {} training samples, and were {}{} when the training stopped in the middle of epoch {}: "
+          "the "
+          "epoch begins anew with all of them",
+          samples, position.samples ? "" : "at least ", before, position.epoch + 1);
+    position.sample = 0;
+  }
+  position.samples = samples;
+  return position;
 }
 
 void shuffle_samples(std::uint64_t seed, std::int64_t epoch, std::int64_t samples,
@@ -122,6 +140,7 @@ Batches::Batches(std::shared_ptr<const SampleSet> samples_set, const BatchOption
   if (shares_.steps_per_epoch() == 0) throw_too_few_samples(options_, shares_, kind.name);
   threads_ = read_threads(kind, options_);
   position_.seed = options_.seed;
+  position_.samples = shares_.samples;
 }
 
 void Batches::next(Batch& batch) {
@@ -159,8 +178,9 @@ void Batches::seek(const BatchPosition& position) {
         "data position: the samples are in the order of seed {}, and go on in it, not in that of seed {}",
         seed, *position_.seed);
   if (seed != *position_.seed) order_epoch_ = -1;
-  position_ = {position.epoch, position.sample, seed};
-  if (shares_.is_over(position_.sample)) position_ = {position.epoch + 1, 0, seed};
+  position_ = in_epoch_of(shares_.samples, position, options_.rank == 0);
+  position_.seed = seed;
+  if (shares_.is_over(position_.sample)) ++position_.epoch, position_.sample = 0;
   pass_ = 0;
 }
 

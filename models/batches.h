@@ -20,15 +20,21 @@ enum class ImageLayout { chw /* [B,C,H,W], or as samples are */, flat /* [B,C·H
 /// The sample that comes next. It means the same on any number of ranks, with any size of their batches.
 struct BatchPosition {
   std::int64_t epoch = 0;
-  std::int64_t sample = 0;                 // samples of the epoch's order that are taken, by all ranks
-  std::optional<std::uint64_t> seed = {};  // of that order; none: the source's own
+  std::int64_t sample = 0;                   // samples of the epoch's order that are taken, by all ranks
+  std::optional<std::uint64_t> seed = {};    // of that order; none: the source's own
+  std::optional<std::int64_t> samples = {};  // of that epoch; none: nobody has told
   bool operator==(const BatchPosition&) const = default;
 };
-/// `{"epoch":2,"sample":700,"seed":1}`, as checkpoints store it.
+/// `{"epoch":2,"sample":700,"samples":7000,"seed":1}`, as checkpoints store it.
 std::string to_json(const BatchPosition& position);
-/// Also takes what earlier versions wrote, `{"batch":7,"epoch":2,"global_batch_size":128}`, which tells no
-/// seed. Throws DataLossError naming the text if it is neither.
+/// Also takes what earlier versions wrote, without samples, or
+/// `{"batch":7,"epoch":2,"global_batch_size":128}`, which tells no seed either. Throws DataLossError naming
+/// the text if it is none of these.
 BatchPosition position_from_json(std::string_view text);
+/// The position where an epoch has `samples` samples. If it had another number of them in the middle of it,
+/// in another order therefore, it begins anew: else samples would be taken twice or never. log: a warning
+/// says so.
+BatchPosition in_epoch_of(std::int64_t samples, BatchPosition position, bool log);
 
 /// Batches in order, without an end. One thread at a time.
 class BatchSource {
@@ -40,9 +46,9 @@ class BatchSource {
   /// Of the batch that the coming next() hands out.
   virtual BatchPosition position() const = 0;
   /// Goes to exactly `position`, whatever number of ranks and size of batches it is from; where no step of
-  /// the epoch begins there, to the next epoch. With another seed it goes on in the order of that seed, and
-  /// rank 0 says so in one info line. Throws InvalidArgumentError for what is no position; nothing has moved
-  /// then.
+  /// the epoch begins there, to the next epoch, and where the samples have changed in number as in_epoch_of
+  /// says. With another seed it goes on in the order of that seed, and rank 0 says so in one info line.
+  /// Throws InvalidArgumentError for what is no position; nothing has moved then.
   virtual void seek(const BatchPosition& position) = 0;
 };
 
@@ -92,7 +98,7 @@ class Batches : public BatchSource {
   BatchOptions options_;
   StepShares shares_;
   std::unique_ptr<ReadThreads> threads_;
-  BatchPosition position_;           // with a seed
+  BatchPosition position_;           // with seed and samples
   int pass_ = 0;                     // of the step that begins at
   std::int64_t step_begin_ = 0;      // this sample of the epoch
   std::vector<std::int64_t> order_;  // of epoch order_epoch_

@@ -31,6 +31,7 @@ std::string FitProgress::text() const {
   Json json = {{"epoch", epoch}, {"batch", batch}, {"sums", sums}, {"callbacks", states}};
   if (place) json["taken"] = place->taken;
   if (place && place->order_batch > 0) json["order_batch"] = place->order_batch;
+  if (place && place->samples > 0) json["samples"] = place->samples;
   if (place && !place->of_source.empty()) json["source"] = place->of_source;
   return json_text(json);
 }
@@ -48,7 +49,8 @@ void FitProgress::take(const std::string& text) {
     if (json.contains("taken"))
       place = DataPlace{.taken = json.at("taken").get<std::int64_t>(),
                         .order_batch = json.value("order_batch", std::int64_t{0}),
-                        .of_source = json.value("source", "")};
+                        .of_source = json.value("source", ""),
+                        .samples = json.value("samples", std::int64_t{0})};
     if (const std::string sums = json.at("sums"); !sums.empty())
       for (const auto& logger : loggers) logger->set_state(sums);
     for (std::size_t i = 0; i < states.size(); ++i)

@@ -174,6 +174,11 @@ class Fit {
       throw InvalidArgumentError("resume: there is no CheckpointCallback among the callbacks");
     checkpoints->restore();
     if (!progress_.place) progress_.place = data_->place_of(progress_.batch);
+    // Of samples that each rank has alone one rank's may have changed: all keep in step.
+    if (agreement_.any(data_->begins_anew(progress_.epoch, *progress_.place, group_.rank() == 0))) {
+      begin_epoch(progress_.epoch);
+      for (const auto& logger : progress_.loggers) logger->forget();
+    }
     // A callback had ended the training, on one rank perhaps: it alone has that back.
     over_ = agreement_.any(model_.stop_training());
     if (over_ && prints()) log_info("resume: the training was stopped behind epoch {}", progress_.epoch);

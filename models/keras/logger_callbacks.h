@@ -26,8 +26,7 @@ class BaseLogger : public Callback {
   /// The sums, as JSON. Throws InvalidArgumentError for those of other metrics.
   std::string state() const override;
   void set_state(const std::string& state) override;
-
- protected:
+  /// The epoch begins anew.
   void forget();
 
  private:

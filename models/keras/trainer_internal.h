@@ -27,6 +27,7 @@ struct DataPlace {
   std::int64_t taken = 0;        // of the epoch: samples of all ranks; of a source batches of this rank
   std::int64_t order_batch = 0;  // samples of the batches whose order the epoch was drawn in; 0: of its own
   std::string of_source = {};    // Source::position
+  std::int64_t samples = 0;      // of all ranks in that epoch; 0: nobody has told
 };
 
 /// Tensors of a batch, checked and of the model's types.

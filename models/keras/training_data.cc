@@ -48,7 +48,12 @@ class ArrayData final : public TrainingData {
   bool has_unequal_parts() const override { return !shares_.are_equal(); }
   bool is_over(const DataPlace& place) const override { return shares_.is_over(place.taken); }
   DataPlace place_of(std::int64_t batch) const override {
-    return {.taken = std::min(batch * shares_.step_size, all_.samples)};
+    return {.taken = std::min(batch * shares_.step_size, all_.samples), .samples = all_.samples};
+  }
+  bool begins_anew(std::int64_t epoch, const DataPlace& place, bool log) const override {
+    models::BatchPosition position{.epoch = epoch, .sample = place.taken};
+    if (place.samples > 0) position.samples = place.samples;
+    return models::in_epoch_of(all_.samples, position, log).sample != place.taken;
   }
   void seek(std::int64_t epoch, const DataPlace& place) override {
     order_batch_ = place.order_batch > 0 ? place.order_batch : shares_.step_size;
@@ -66,7 +71,9 @@ class ArrayData final : public TrainingData {
                 .weights = rows_of(all_.weights, rows, nullptr),
                 .samples = size,
                 .share = own.weight,
-                .end = {.taken = taken_, .order_batch = order_.shuffle.of_batches ? order_batch_ : 0}};
+                .end = {.taken = taken_,
+                        .order_batch = order_.shuffle.of_batches ? order_batch_ : 0,
+                        .samples = all_.samples}};
   }
 
  private:
@@ -147,6 +154,9 @@ class ReadAheadData final : public TrainingData {
   bool has_unequal_parts() const override { return data_->has_unequal_parts(); }
   bool is_over(const DataPlace& place) const override { return data_->is_over(place); }
   DataPlace place_of(std::int64_t batch) const override { return data_->place_of(batch); }
+  bool begins_anew(std::int64_t epoch, const DataPlace& place, bool log) const override {
+    return data_->begins_anew(epoch, place, log);
+  }
   void seek(std::int64_t epoch, const DataPlace& place) override {
     ahead_.restart([&] {
       data_->seek(epoch, place);

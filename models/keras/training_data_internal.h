@@ -36,6 +36,11 @@ class TrainingData {
   virtual bool is_over(const DataPlace& place) const = 0;
   /// Where batch `batch` of an epoch begins that has been trained as this one is.
   virtual DataPlace place_of(std::int64_t batch) const = 0;
+  /// Of samples in memory: their number has changed in the middle of the epoch, which must begin anew
+  /// (models::in_epoch_of). A source knows its own.
+  virtual bool begins_anew(std::int64_t /*epoch*/, const DataPlace& /*place*/, bool /*log*/) const {
+    return false;
+  }
   /// Nothing at a source's end.
   virtual std::optional<Feed> next() = 0;
 };

@@ -102,8 +102,7 @@ SavedState state_of_schedule(std::int64_t last_step) {
 }
 
 MonitoredTrainingSessionOptions session_options(const TrainOptions& options, const OwnGpu& gpu,
-                                                BatchSource& batches, std::int64_t samples,
-                                                std::int64_t last_step) {
+                                                BatchSource& batches, std::int64_t last_step) {
   MonitoredTrainingSessionOptions session;
   session.checkpoint_dir = options.checkpoint_dir;
   if (options.save_steps) session.save_checkpoint_steps = options.save_steps;
@@ -112,9 +111,8 @@ MonitoredTrainingSessionOptions session_options(const TrainOptions& options, con
   session.config = session_config(options, gpu);
   session.saved_state = {
       {.name = "data",
-       .save = [&batches, samples] { return position_text(batches.position(), samples); },
-       .restore = [&batches,
-                   samples](const std::string& text) { batches.seek(position_for(text, samples)); }}};
+       .save = [&batches] { return to_json(batches.position()); },
+       .restore = [&batches](const std::string& text) { batches.seek(position_from_json(text)); }}};
   if (options.schedule != Schedule::constant) session.saved_state.push_back(state_of_schedule(last_step));
   return session;
 }
@@ -245,8 +243,7 @@ void TrainingRun::check_start() {
 }
 
 MonitoredTrainingSessionOptions TrainingRun::settings() {
-  MonitoredTrainingSessionOptions made =
-      session_options(options_, gpu_, *batches_, data_->train->size(), last_step_);
+  MonitoredTrainingSessionOptions made = session_options(options_, gpu_, *batches_, last_step_);
   if (net_->rate_factor) made.saved_state.push_back(scale_->state());
   for (SavedState& state : watch_->saved_states()) made.saved_state.push_back(std::move(state));
   made.hooks = {std::make_shared<BroadcastGlobalVariablesHook>(0),

@@ -9,7 +9,6 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/json_text.h>
-#include <kolo/core/base/log.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/models/programs/shared_errors.h>
@@ -37,28 +36,7 @@ std::string text_of_newest(const std::string& folder) {
   return json_text(json);
 }
 
-// Of the epoch, as the text tells; more than there are now says it too.
-std::optional<std::int64_t> samples_before(std::string_view text, const BatchPosition& position,
-                                           std::int64_t samples) {
-  const auto json = nlohmann::json::parse(text);
-  if (const auto before = json.find("samples"); before != json.end() && before->is_number_integer())
-    return before->get<std::int64_t>();
-  return position.sample > samples ? std::optional(position.sample) : std::nullopt;
-}
-
 }  // namespace
-
-std::string position_text(const BatchPosition& position, std::int64_t samples) {
-  auto json = nlohmann::json::parse(to_json(position));
-  json["samples"] = samples;
-  return json_text(json);
-}
-
-BatchPosition position_for(std::string_view text, std::int64_t samples) {
-  BatchPosition position = position_from_json(text);
-  if (samples_before(text, position, samples).value_or(samples) != samples) position.sample = 0;
-  return position;
-}
 
 TrainingPlace place_in(const std::string& folder, std::int64_t samples) {
   const std::string own = on_all_ranks(
@@ -68,15 +46,9 @@ TrainingPlace place_in(const std::string& folder, std::int64_t samples) {
   const auto json = nlohmann::json::parse(text);
   TrainingPlace place{.step = json.at("step").get<std::int64_t>(), .position = std::nullopt};
   shared_errors([&] {
-    if (!json.contains("data")) return;
-    const auto kept = json["data"].get<std::string>();
-    place.position = position_for(kept, samples);
-    const BatchPosition before = position_from_json(kept);
-    if (world_group().rank() == 0 && place.position->sample != before.sample)
-      log_warning(
-          "there are {} training samples, and were {} when {} was saved in the middle of epoch {}: the epoch "
-          "begins anew with all of them",
-          samples, *samples_before(kept, before, samples), folder, before.epoch + 1);
+    // The source of the batches warns where it goes there.
+    if (json.contains("data"))
+      place.position = in_epoch_of(samples, position_from_json(json["data"].get<std::string>()), false);
   });
   return place;
 }

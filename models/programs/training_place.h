@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include <kolo/models/batches.h>
 #include <kolo/models/step_shares.h>
@@ -17,17 +16,10 @@ struct TrainingPlace {
   std::optional<BatchPosition> position = BatchPosition{};  // none: the checkpoint does not tell
 };
 
-/// What a checkpoint keeps of it: `{"epoch":0,"sample":640,"samples":917,"seed":1}`; samples: of an epoch.
-std::string position_text(const BatchPosition& position, std::int64_t samples);
-/// The way back, for an epoch of so many samples. Where it had another number in the middle of it, in another
-/// order therefore, the epoch begins anew: else samples would be taken twice or never. What earlier versions
-/// wrote tells no number. Throws DataLossError as position_from_json does.
-BatchPosition position_for(std::string_view text, std::int64_t samples);
-
 /// That of rank 0's newest checkpoint whose files fit each other, the beginning where there is none. Tensors
 /// are not read, so that a session may find another one: an older one where a tensor is damaged, or a newer
-/// one where another process has just saved it. All ranks call it together. samples: of an epoch; rank 0
-/// warns where it had another number.
+/// one where another process has just saved it. All ranks call it together. samples: of an epoch, in which
+/// the position is (in_epoch_of).
 TrainingPlace place_in(const std::string& folder, std::int64_t samples);
 
 /// Epochs are counted by the samples that are taken: steps before may have had another size. A value.

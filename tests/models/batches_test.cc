@@ -68,7 +68,7 @@ TEST(Batches, ShowNoSampleTwiceInAnEpochAndDropTheIncompleteRest) {
     for (const int number : global_step(ranks)) EXPECT_TRUE(seen.insert(number).second) << number;
   }
   EXPECT_EQ(seen.size(), 100u);
-  EXPECT_EQ(ranks[1].position(), (BatchPosition{1, 0, 1}));
+  EXPECT_EQ(ranks[1].position(), (BatchPosition{1, 0, 1, 103}));
 }
 
 TEST(Batches, OrderEpochsAndSeedsDifferently) {
@@ -204,7 +204,7 @@ TEST(Batches, GoOnWhereASavedPositionWas) {
   const Dataset dataset = numbered_dataset(50);
   Batches through(dataset, {.batch_size = 7}), resumed(dataset, {.batch_size = 7});
   for (int step = 0; step < 10; ++step) next_numbers(through);
-  EXPECT_EQ(to_json(through.position()), R"({"epoch":1,"sample":21,"seed":1})");
+  EXPECT_EQ(to_json(through.position()), R"({"epoch":1,"sample":21,"samples":50,"seed":1})");
   resumed.seek(position_from_json(to_json(through.position())));
   for (int step = 0; step < 10; ++step) EXPECT_EQ(next_numbers(resumed), next_numbers(through));
 }
@@ -214,7 +214,7 @@ TEST(Batches, GoOnAtTheNextSampleWithoutAWord) {
   testing::internal::CaptureStderr();
   for (auto& rank : ranks) rank.seek({3, 448});
   EXPECT_THAT(testing::internal::GetCapturedStderr(), IsEmpty());
-  EXPECT_EQ(ranks[1].position(), (BatchPosition{3, 448, 1}));
+  EXPECT_EQ(ranks[1].position(), (BatchPosition{3, 448, 1, 1000}));
   std::vector<std::int64_t> order;
   shuffle_samples(1, 3, 1000, order);
   EXPECT_EQ(global_step(ranks), (std::vector<int>(order.begin() + 448, order.begin() + 548)));
@@ -224,11 +224,11 @@ TEST(Batches, BeginTheNextEpochIfNoStepIsLeft) {
   Batches batches(numbered_dataset(100), {.batch_size = 30}),
       filling(numbered_dataset(100), {.batch_size = 30, .epoch_end = EpochEnd::fill});
   batches.seek({0, 90});
-  EXPECT_EQ(batches.position(), (BatchPosition{1, 0, 1}));
+  EXPECT_EQ(batches.position(), (BatchPosition{1, 0, 1, 100}));
   filling.seek({0, 90});
-  EXPECT_EQ(filling.position(), (BatchPosition{0, 90, 1}));
+  EXPECT_EQ(filling.position(), (BatchPosition{0, 90, 1, 100}));
   filling.seek({0, 100});
-  EXPECT_EQ(filling.position(), (BatchPosition{1, 0, 1}));
+  EXPECT_EQ(filling.position(), (BatchPosition{1, 0, 1, 100}));
 }
 
 TEST(Batches, GoOnInTheOrderOfThePositionsSeed) {
@@ -250,7 +250,28 @@ TEST(Batches, RefuseWhatIsNoPosition) {
   };
   EXPECT_THAT(seeking({-1, 0}), ThrowsMessage<InvalidArgumentError>(HasSubstr("not a position")));
   EXPECT_THAT(seeking({0, -1}), ThrowsMessage<InvalidArgumentError>(HasSubstr("not a position")));
-  EXPECT_EQ(batches.position(), (BatchPosition{1, 20, 1}));
+  EXPECT_EQ(batches.position(), (BatchPosition{1, 20, 1, 100}));
+}
+
+TEST(Batches, BeginAnEpochAnewWhereTheSamplesHaveChangedInItsMiddle) {
+  Batches before(numbered_dataset(50), {.batch_size = 7}), same(numbered_dataset(50), {.batch_size = 9});
+  for (int step = 0; step < 10; ++step) next_numbers(before);
+  const std::string kept = to_json(before.position());
+  testing::internal::CaptureStderr();
+  same.seek(position_from_json(kept));
+  EXPECT_EQ(same.position(), (BatchPosition{1, 21, 1, 50}));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), IsEmpty());
+  for (const std::int64_t samples : {20, 40, 60}) {
+    Batches now(numbered_dataset(samples), {.batch_size = 7});
+    testing::internal::CaptureStderr();
+    now.seek(position_from_json(kept));
+    EXPECT_THAT(testing::internal::GetCapturedStderr(),
+                HasSubstr("and were 50 when the training stopped in the middle of epoch 2"));
+    EXPECT_EQ(now.position(), (BatchPosition{1, 0, 1, samples}));
+  }
+  // What tells no number does so with more samples than there are.
+  EXPECT_EQ(in_epoch_of(917, {2, 640, 1}, false), (BatchPosition{2, 640, 1, 917}));
+  EXPECT_EQ(in_epoch_of(368, {2, 640, 1}, false), (BatchPosition{2, 0, 1, 368}));
 }
 
 TEST(Batches, ReadThePositionsOfEarlierVersions) {
@@ -260,7 +281,8 @@ TEST(Batches, ReadThePositionsOfEarlierVersions) {
 TEST(Batches, RefuseTextThatIsNoPosition) {
   for (const char* text : {"", "{", "[]", "7", "{}", R"({"epoch":2})", R"({"epoch":2,"sample":"1"})",
                            R"({"epoch":2,"sample":1.5})", R"({"epoch":2,"sample":1,"seed":"x"})",
-                           R"({"batch":1,"epoch":2})", R"({"batch":"1","epoch":2,"global_batch_size":3})",
+                           R"({"epoch":2,"sample":1,"samples":"x"})", R"({"batch":1,"epoch":2})",
+                           R"({"batch":"1","epoch":2,"global_batch_size":3})",
                            R"({"batch":1.5,"epoch":2,"global_batch_size":3})",
                            R"({"batch":9223372036854775807,"epoch":2,"global_batch_size":2})"})
     EXPECT_THAT([&] { position_from_json(text); },

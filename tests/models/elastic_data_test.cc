@@ -89,7 +89,7 @@ void expect_each_once(const std::shared_ptr<const SampleSet>& data, const BatchO
       ++epoch, taken = 0;
       seen.clear();
     }
-    EXPECT_EQ(start.ranks[0]->position(), (BatchPosition{epoch, taken, 7}));
+    EXPECT_EQ(start.ranks[0]->position(), (BatchPosition{epoch, taken, 7, data->size()}));
     // Stops come behind whole steps.
     for (std::uint64_t steps = 1 + random() % 4; steps > 0 && start.ranks[0]->position().epoch == epoch;
          --steps)
@@ -180,7 +180,7 @@ TEST(ElasticData, GivesRanksWithoutSamplesThoseOfTheStepWhichCountNothing) {
     else EXPECT_EQ(computed.size(), 1U);
   }
   EXPECT_THAT(weights, ElementsAre(0, 0, 2.5F, 0, 2.5F));
-  EXPECT_EQ(start.ranks[3]->position(), (BatchPosition{1, 0, 1}));
+  EXPECT_EQ(start.ranks[3]->position(), (BatchPosition{1, 0, 1, 102}));
 }
 
 // Many ranks with small batches: the memory of a rank holds no more.

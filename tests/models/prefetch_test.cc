@@ -76,7 +76,7 @@ TEST(Prefetcher, GoesOnFromAnyPositionWhateverWasReadAhead) {
     Prefetcher ahead(batches(60, 6), 3);
     for (int step = 0; step < before; ++step) next_numbers(ahead);
     ahead.seek({4, 48});
-    EXPECT_EQ(ahead.position(), (BatchPosition{4, 48, 1}));
+    EXPECT_EQ(ahead.position(), (BatchPosition{4, 48, 1, 60}));
     const auto plain = batches(60, 6);
     plain->seek({4, 48});
     for (int step = 0; step < 10; ++step)
@@ -98,7 +98,7 @@ TEST(Prefetcher, HandsErrorOfItsThreadToTheConsumerAfterTheBatchesBefore) {
   for (int step = 0; step < 3; ++step) EXPECT_EQ(next_numbers(ahead).size(), 5u);
   for (int again = 0; again < 2; ++again)
     EXPECT_THAT([&] { next_numbers(ahead); }, ThrowsMessage<UnavailableError>(HasSubstr("the disk is gone")));
-  EXPECT_EQ(ahead.position(), (BatchPosition{0, 15, 1}));
+  EXPECT_EQ(ahead.position(), (BatchPosition{0, 15, 1, 100}));
   EXPECT_EQ(asked, 4);
   ahead.seek({1, 0});
   EXPECT_EQ(next_numbers(ahead).size(), 5u);

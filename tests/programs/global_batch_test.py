@@ -109,7 +109,7 @@ class GlobalBatch(ProgramTest):
                 self.assert_ok(run(*train, "--steps", 8))
                 table.write_text("\n".join(["x,label", *(rows * 2)[:count]]))
                 result = self.assert_ok(run(*train, "--epochs", 1))
-                self.assertRegex(result.err, "there are [0-9]+ training samples, and were [0-9]+ when .* was saved in the middle of epoch 1: the epoch begins anew")
+                self.assertRegex(result.err, "there are [0-9]+ training samples, and were [0-9]+ when the training stopped in the middle of epoch 1: the epoch begins anew")
                 kept = int(re.search("there are ([0-9]+) training", result.err)[1])
                 self.assertEqual(result.done["global_step"], 8 + kept // 30)
                 self.assertNotIn("training samples, and were", self.assert_ok(run(*train, "--epochs", 2)).err)

@@ -97,6 +97,42 @@ TEST_F(Resume, GoesOnInTheMiddleOfAnEpoch) { goes_on_after(std::make_shared<Stop
 TEST_F(Resume, GoesOnAtAnEpochsEnd) { goes_on_after(std::make_shared<StopAt>(2, 6, false), false); }
 TEST_F(Resume, GoesOnAfterASignal) { goes_on_after(std::make_shared<StopAt>(1, 2, true), true); }
 
+// Which batches of which epochs are trained, and the mean that an epoch's end tells of the numbers.
+struct Batchwise : Callback {
+  std::vector<std::int64_t> batches = {};
+  void on_batch_end(std::int64_t batch, Logs&) override { batches.push_back(batch); }
+};
+
+TEST_F(Resume, BeginsAnEpochAnewWhereTheSamplesHaveChangedInItsMiddle) {
+  const auto fit = [&](std::int64_t samples, const AnyCallback& watch, bool resume) {
+    Workspace ws;
+    const Sequential net(ws, {Dense(1, {.input_shape = {4}})});
+    net.compile({.optimizer = SGD({.lr = 0}), .loss = "mse"});
+    return net.fit(numbers({samples, 4}, 37), numbers({samples, 1}, 11),
+                   {.batch_size = 8,
+                    .epochs = 2,
+                    .verbose = 0,
+                    .callbacks = {watch, CheckpointCallback(folder_.string(), {.save_steps = 100})},
+                    .resume = resume});
+  };
+  for (const std::int64_t samples : {20, 40, 72}) {
+    std::filesystem::remove_all(folder_);
+    fit(50, std::make_shared<StopAt>(1, 3, false), false);
+    const auto watch = std::make_shared<Batchwise>();
+    testing::internal::CaptureStderr();
+    const History rest = fit(samples, watch, true);
+    EXPECT_THAT(
+        testing::internal::GetCapturedStderr(),
+        HasSubstr("training samples, and were 50 when the training stopped in the middle of epoch 2"));
+    EXPECT_EQ(std::ssize(watch->batches), (samples + 7) / 8) << samples;
+    EXPECT_EQ(watch->batches.front(), 0);
+    // With a rate of 0 the mean over an epoch is that of all samples, whatever was summed before.
+    std::filesystem::remove_all(folder_);
+    const History whole = fit(samples, std::make_shared<Batchwise>(), false);
+    EXPECT_NEAR(rest["loss"].back(), whole["loss"].back(), 1e-6);
+  }
+}
+
 TEST_F(Resume, StartsWhereNothingIsThere) {
   const Result first = train({}, true);
   EXPECT_EQ(first.history.epoch.size(), 6U);

@@ -70,14 +70,5 @@ TEST(EpochCount, KnowsThePlaceWhereTheSourceBegins) {
   EXPECT_FALSE(steps_of(100).is_at(at(35, 0, 3500), {.epoch = 0, .sample = 3400}));
 }
 
-TEST(Position, BeginsItsEpochAnewWhereTheDataHaveChangedInTheMiddle) {
-  const std::string text = position_text({.epoch = 2, .sample = 640, .seed = 1}, 917);
-  EXPECT_EQ(text, R"({"epoch":2,"sample":640,"samples":917,"seed":1})");
-  EXPECT_EQ(position_for(text, 917), (BatchPosition{2, 640, 1}));
-  for (const int other : {368, 700, 1000}) EXPECT_EQ(position_for(text, other), (BatchPosition{2, 0, 1}));
-  EXPECT_EQ(position_for(R"({"epoch":2,"sample":640,"seed":1})", 917), (BatchPosition{2, 640, 1}));
-  EXPECT_EQ(position_for(R"({"epoch":2,"sample":640,"seed":1})", 368), (BatchPosition{2, 0, 1}));
-}
-
 }  // namespace
 }  // namespace kolo::models
