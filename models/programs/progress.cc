@@ -85,8 +85,7 @@ Progress::Progress(ProgressOptions options)
   if (!log_) throw FailedPreconditionError("cannot write the log file {}", options_.log_file);
 }
 
-void Progress::start(std::int64_t global_step, double epochs_before) {
-  epochs_before_ = epochs_before;
+void Progress::start(std::int64_t global_step) {
   first_step_ = last_told_ = global_step;
   started_ = told_ = Clock::now();
   due_ = global_step + (options_.log_steps ? steps_to_next(global_step) : 1);
@@ -122,10 +121,6 @@ double Progress::samples_per_second(std::int64_t global_step) const {
   const Seconds elapsed = Clock::now() - started_;
   return static_cast<double>((global_step - first_step_) * options_.global_batch) /
          std::max(elapsed.count(), 1e-9);
-}
-
-double Progress::epoch_at(std::int64_t global_step) const {
-  return epochs_before_ + static_cast<double>(global_step - first_step_) * options_.epochs_of_a_step;
 }
 
 // By this rank's clock. The first steps are slow, and a guess from them not far from the truth: no interval
@@ -165,7 +160,7 @@ void Progress::step(std::int64_t global_step, double own_loss, double learning_r
   if (!options_.json && is_time)
     print_line(fmt::format(
         "step {}/{}  epoch {:.2f}  loss {:.4f}  rate {:.3g}  {:.0f} samples/s on {}  {} left  ({}){}",
-        global_step, options_.last_step, epoch_at(global_step), loss, learning_rate, rate,
+        global_step, options_.last_step, options_.epochs ? options_.epochs() : 0, loss, learning_rate, rate,
         ranks_text(options_.ranks), clock_time(left), options_.data_name, rewrites_ ? "" : time_of_day()));
 }
 
@@ -280,7 +275,8 @@ Progress::Json Progress::row(const char* event, std::int64_t global_step) const 
               {"run", run_},
               {"time", std::round(now.count() * 1000) / 1000},
               {"global_step", global_step}};
-  if (options_.epochs_of_a_step > 0) row["epoch"] = std::round(epoch_at(global_step) * 1000) / 1000;
+  // One sample of a million is told.
+  if (options_.epochs) row["epoch"] = std::round(options_.epochs() * 1e6) / 1e6;
   row["data"] = options_.data_name;
   return row;
 }

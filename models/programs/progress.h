@@ -24,9 +24,9 @@ struct ProgressOptions {
   LabelKind label_kind = LabelKind::one_class;
   bool tokens = false;  // what is tested are the tokens of a text
   int ranks = 1;
-  std::int64_t global_batch = 0;  // samples of all ranks in a step
-  double epochs_of_a_step = 0;    // 0: there are no epochs, nothing is trained
-  bool saves = false;             // there is a folder for checkpoints
+  std::int64_t global_batch = 0;        // samples of all ranks in a step
+  std::function<double()> epochs = {};  // how many are over; none: nothing is trained
+  bool saves = false;                   // there is a folder for checkpoints
   std::int64_t last_step = 0;
   std::optional<std::int64_t> log_steps = {};                          // between two reports; none: by time
   std::function<void(const nlohmann::ordered_json& row)> on_row = {};  // with each that rank 0 writes
@@ -53,9 +53,9 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// The clock starts: before the first step of this run, where so many epochs are over. The log file gets
-  /// the row "run", and where kolorun has started the job again a row "restart". All ranks call it together.
-  void start(std::int64_t global_step, double epochs_before = 0);
+  /// The clock starts: before the first step of this run. The log file gets the row "run", and where kolorun
+  /// has started the job again a row "restart". All ranks call it together.
+  void start(std::int64_t global_step);
   /// True on all ranks at the same steps, about a second apart.
   bool is_due(std::int64_t global_step) const { return global_step >= due_; }
   /// own_loss: this rank's; rank 0 tells the mean over the ranks, and the rate of the step. own_share: of the
@@ -79,7 +79,6 @@ class Progress {
   void tell_restart(std::int64_t global_step);
   double samples_per_second(std::int64_t global_step) const;
   std::int64_t steps_to_next(std::int64_t global_step) const;
-  double epoch_at(std::int64_t global_step) const;
   Json row(const char* event, std::int64_t global_step) const;
   std::string told(const Evaluation& test) const;
   void add_to(Json& row, const std::optional<Evaluation>& test) const;
@@ -94,7 +93,6 @@ class Progress {
   bool rewrites_;    // one line, in place
   bool line_open_ = false;
   std::int64_t first_step_ = 0, last_told_ = 0, due_ = 0;
-  double epochs_before_ = 0;
   Clock::time_point started_, told_;
   std::optional<Clock::time_point> printed_;
   double final_rate_ = 0;

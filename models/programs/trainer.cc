@@ -308,7 +308,7 @@ ProgressOptions TrainingRun::progress_options() {
           .tokens = data_->kind().dtype == DType::i32,
           .ranks = process().size,
           .global_batch = global_batch_,
-          .epochs_of_a_step = epochs_.of_a_step(),
+          .epochs = [this] { return epochs_.done({.position = batches_->position()}, place_); },
           .saves = !options_.checkpoint_dir.empty(),
           .last_step = last_step_,
           .log_steps = options_.log_steps,
@@ -338,7 +338,7 @@ void TrainingRun::begin() {
   if (process().rank == 0 && !options_.tensorboard.empty())
     events_.emplace(options_.tensorboard, net_->graph, step(), options_.histogram_steps);
   if (net_->rate_factor) scale_->start(step());
-  progress_->start(step(), epochs_.done(place_));
+  progress_->start(step());
 }
 
 void TrainingRun::take_steps() {

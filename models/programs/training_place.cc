@@ -65,19 +65,19 @@ std::int64_t EpochCount::last_step(const TrainingPlace& from, std::int64_t epoch
 }
 
 double EpochCount::done(const TrainingPlace& at) const {
-  return static_cast<double>(batches_done(at)) / static_cast<double>(shares_.steps_per_epoch());
+  if (!at.position)
+    return static_cast<double>(batches_done(at)) / static_cast<double>(shares_.steps_per_epoch());
+  return static_cast<double>(at.position->epoch) +
+         static_cast<double>(at.position->sample) / static_cast<double>(shares_.samples);
 }
 
-double EpochCount::of_a_step() const {
-  return static_cast<double>(passes_) / static_cast<double>(shares_.steps_per_epoch());
+double EpochCount::done(const TrainingPlace& at, const TrainingPlace& start) const {
+  return done(at) + (start.position ? 0 : done(start));
 }
 
 std::string EpochCount::text(const TrainingPlace& at, std::int64_t epochs) const {
   const std::int64_t taken = at.position ? at.position->sample : 0;
-  const double seen = at.position ? static_cast<double>(at.position->epoch) +
-                                        static_cast<double>(taken) / static_cast<double>(shares_.samples)
-                                  : done(at);
-  std::string text = fmt::format("has seen {} of --epochs {}", std::round(seen * 100) / 100, epochs);
+  std::string text = fmt::format("has seen {} of --epochs {}", std::round(done(at) * 100) / 100, epochs);
   if (at.position && at.position->epoch < epochs)
     text += fmt::format(
         ", and the last {} samples are too few for a step of {}: a smaller --batch-size or --epoch-end fill "

@@ -31,10 +31,11 @@ class EpochCount {
 
   /// Where `epochs` epochs are over: the place's step where they are. One step at least from step 0.
   std::int64_t last_step(const TrainingPlace& from, std::int64_t epochs) const;
-  /// How many are over, with the part of the present one whose steps are.
+  /// How many are over, with the part of the present one whose samples are taken.
   double done(const TrainingPlace& at) const;
-  /// What a step adds to it.
-  double of_a_step() const;
+  /// The same of a place with a position, in a training that goes on from `start`: where that has none, the
+  /// source of the batches began at its first sample, and the steps before count besides.
+  double done(const TrainingPlace& at, const TrainingPlace& start) const;
   /// Of a place where nothing is left to do: `has seen 2 of --epochs 2`, and what the epoch lacks to be
   /// whole.
   std::string text(const TrainingPlace& at, std::int64_t epochs) const;

@@ -100,6 +100,19 @@ class GlobalBatch(ProgramTest):
         more = self.assert_ok(run(*train, "--batch-size", 700, "--epochs", 3, ranks=2))
         self.assertEqual(more.done["global_step"], 56 + 5)
 
+    def test_the_epoch_that_is_told_is_the_position_in_the_samples(self):
+        train, taken = (*SMALL, "--checkpoint-dir", self.folder, "--log-dir", self.folder / "logs"), 0
+        for batch, passes, ranks, steps in ((50, 1, 2, 7), (33, 3, 1, 2), (41, 2, 3, 3), (900, 4, 1, 1)):
+            more = steps + (0 if taken == 0 else self.last)
+            result = self.assert_ok(run(*train, "--batch-size", batch, "--backward-passes", passes, "--steps", more, ranks=ranks))
+            self.last = more
+            for event in result.events:
+                if event["event"] == "progress":
+                    taken += batch * passes * ranks
+                self.assertEqual(event["epoch"], round(taken / 7000, 6), event)
+        rows = [json.loads(line) for line in (self.folder / "logs" / "metrics.jsonl").read_text().splitlines()]
+        self.assertEqual([row["epoch"] for row in rows if row["event"] == "run"], [0, 0.1, 0.128286, 0.233714])
+
     def test_an_epoch_begins_anew_where_the_data_have_changed_in_its_middle(self):
         table, rows = self.folder / "t.csv", [f"{i % 7},{i % 2}" for i in range(400)]
         for count in (150, 600):

@@ -51,9 +51,14 @@ TEST(EpochCount, CountsStepsWhereACheckpointTellsNoPosition) {
 TEST(EpochCount, TellsHowMuchOfAnEpochIsOver) {
   EXPECT_DOUBLE_EQ(steps_of(100).done(at(35, 0, 3500)), 0.5);
   EXPECT_DOUBLE_EQ(steps_of(100).done(at(9, 2, 0)), 2);
-  EXPECT_DOUBLE_EQ(steps_of(64).done(at(1, 0, 64)), 1 / 109.0);
-  EXPECT_DOUBLE_EQ(steps_of(64).of_a_step(), 1 / 109.0);
-  EXPECT_DOUBLE_EQ(steps_of(1000, EpochEnd::drop, 2).of_a_step(), 2 / 7.0);
+  EXPECT_DOUBLE_EQ(steps_of(64).done(at(1, 0, 64)), 64 / 7000.0);
+  EXPECT_DOUBLE_EQ(steps_of(1000).done(at(70, 1, 70)), 1.01) << "steps before had another size";
+}
+
+TEST(EpochCount, CountsStepsBeforeAStartThatHasNoPosition) {
+  const TrainingPlace unknown{.step = 40, .position = std::nullopt};
+  EXPECT_DOUBLE_EQ(steps_of(100).done(at(45, 0, 500), unknown), 40 / 70.0 + 5 / 70.0);
+  EXPECT_DOUBLE_EQ(steps_of(100).done(at(45, 0, 500), at(40, 0, 0)), 5 / 70.0);
 }
 
 TEST(EpochCount, SaysWhyNothingIsLeft) {
