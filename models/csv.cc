@@ -121,6 +121,7 @@ class Reader {
     for (const std::size_t i : places) {
       column(i).has_decimal_commas = cells_[i].has_decimal_commas;
       column(i).has_thousands_points = cells_[i].has_thousands_points;
+      column(i).has_thousands_commas = cells_[i].has_thousands_commas;
       column(i).has_decimal_points = cells_[i].has_decimal_points;
     }
     for (std::string& note : detail::number_notes(cells, texts)) notes_.push_back(std::move(note));
@@ -138,15 +139,16 @@ class Reader {
     }
   }
 
-  // Only the last row tells that the points of a column are those of thousands.
+  // Only the last row tells that the points or commas of a column are those of thousands.
   void read_thousands() {
-    std::vector<std::size_t> with_points;
+    std::vector<std::size_t> with_marks;
     for (std::size_t i = 0; i < columns(); ++i)
-      if (cells_[i].has_thousands_points) with_points.push_back(i), cells_[i].sum = 0;
-    if (with_points.empty()) return;
+      if (cells_[i].thousands_mark()) with_marks.push_back(i), cells_[i].sum = 0;
+    if (with_marks.empty()) return;
     for_each_row([&](std::size_t row, const File& file, const Fields& fields) {
-      for (const std::size_t i : with_points) {
-        const auto value = detail::number_with_thousands(fields[place_in(file, i)]);
+      for (const std::size_t i : with_marks) {
+        const auto value =
+            detail::number_with_thousands(*cells_[i].thousands_mark(), fields[place_in(file, i)]);
         if (!value) continue;
         cells_[i].sum += *value;
         if (is_label(i)) labels_[row * labels() + (i - features())] = *value;

@@ -19,28 +19,10 @@ CellPlace place_of_cell(const CsvFile& file, std::size_t column, std::string_vie
           .text = std::string(field.substr(0, kMostTold))};
 }
 
-// 1,234 and -1,234,567.8
-bool has_thousands(std::string_view field) {
-  if (field.starts_with('-') || field.starts_with('+')) field.remove_prefix(1);
-  field = field.substr(0, field.find('.'));
-  const auto are_digits = [](std::string_view part) {
-    return !part.empty() &&
-           std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
-  };
-  std::size_t end = field.find(',');
-  if (end > 3 || field.starts_with('0')) return false;  // npos, too
-  if (!are_digits(field.substr(0, end))) return false;
-  for (; end < field.size(); end += 4)
-    if (field[end] != ',' || field.size() < end + 4 || !are_digits(field.substr(end + 1, 3))) return false;
-  return true;
-}
-
 [[noreturn]] void refuse(const CellPlace& cell, const std::string& why) {
   throw InvalidArgumentError("{}, line {}, column {}: {:?}: {}", cell.file, cell.line, cell.column + 1,
                              cell.text, why);
 }
-
-constexpr char kOtherCells[] = "; all numbers of a column are written alike";
 
 }  // namespace
 
@@ -48,13 +30,25 @@ void ColumnCells::Cells::add(const CsvFile& file, std::size_t column, std::strin
   if (++count == 1) first = place_of_cell(file, column, field);
 }
 
-void ColumnCells::count_point(const CsvFile& file, std::size_t column, std::string_view field) {
+void ColumnCells::count_comma(const CsvFile& file, std::size_t column, std::string_view field) {
+  if (!is_grouped_by(',', field)) return decimal_.add(file, column, field);
+  if (number_in(field, true)) {
+    if (unclear_commas_.count == 0) separator_ = file.separator();
+    unclear_commas_.add(file, column, field);
+  } else {
+    grouped_.add(file, column, field);
+  }
+}
+
+// Of a number as it stands in its file.
+void ColumnCells::count_marks(const CsvFile& file, std::size_t column, std::string_view field) {
   const bool has_comma = field.find(',') != std::string_view::npos;
   const std::size_t point = field.find('.');
-  with_commas += has_comma ? 1 : 0;
+  with_commas_ += has_comma ? 1 : 0;
   if (point == std::string_view::npos) {
-    decimal_commas_ += has_comma ? 1 : 0;
-  } else if (!is_grouped_by_points(field)) {
+    if (has_comma) count_comma(file, column, field);
+    if (has_comma && (file.separator() == ';' || !is_grouped_by(',', field))) ++decimal_commas_;
+  } else if (!is_grouped_by('.', field)) {
     points_.add(file, column, field);
   } else if (has_comma || field.find('.', point + 1) != std::string_view::npos) {
     thousands_.add(file, column, field);
@@ -65,27 +59,23 @@ void ColumnCells::count_point(const CsvFile& file, std::size_t column, std::stri
 }
 
 std::optional<double> ColumnCells::add(const CsvFile& file, std::size_t column, std::string_view field) {
-  const bool has_commas_between = file.separator() == ',';
-  if (const auto value = number_in(field, !has_commas_between)) {
+  if (const auto value = number_in(field, file.separator() != ',')) {
     ++numbers;
     sum += *value;
-    count_point(file, column, field);
+    count_marks(file, column, field);
     return value;
   }
   if (is_empty_cell(field)) {
     if (++empty == 1) first_empty = place_of_cell(file, column, field);
     return std::nullopt;
   }
-  if (has_commas_between && field.find(',') != std::string_view::npos) {
-    const auto value = number_in(field, true);
-    const bool is_grouped = has_thousands(field);
-    if (value || is_grouped) {
-      commas_.add(file, column, field);
-      if (!is_grouped) ++decimal_;
-      if (!value) ++grouped_;
-      sum_of_commas_ += value.value_or(0);
-      return value;
-    }
+  if (field.find(',') != std::string_view::npos && may_be_number(field)) {
+    auto value = number_in(field, true);
+    if (!value) value = number_with_thousands(',', field);
+    open_.add(file, column, field);
+    count_comma(file, column, field);
+    sum_of_open_ += value.value_or(0);
+    return value;
   }
   if (field.find('|') != std::string_view::npos) ++bars;
   if (is_out_of_range(field)) ++numbers;  // a wrong number, and not a category
@@ -94,23 +84,50 @@ std::optional<double> ColumnCells::add(const CsvFile& file, std::size_t column, 
 }
 
 bool ColumnCells::shows_commas() const {
-  return words <= numbers && (has_decimal_commas || decimal_commas_ > 0 || thousands_.count > 0);
+  if (words > numbers || grouped_.count > 0 || has_thousands_commas) return false;
+  return has_decimal_commas || decimal_commas_ > 0 || thousands_.count > 0;
 }
 
-// A cell that is not as the training's, which would otherwise be read as another number than there.
+std::optional<char> ColumnCells::thousands_mark() const {
+  if (has_thousands_points) return '.';
+  return has_thousands_commas ? std::optional(',') : std::nullopt;
+}
+
+// Cells that are not as the training's, which would otherwise be read as other numbers than there.
+[[noreturn]] void contradict(const CellPlace& cell, const char* what) {
+  refuse(cell, fmt::format("the training's numbers of this column have {}, and later tables must be written "
+                           "as that one",
+                           what));
+}
+
 void ColumnCells::check_known(const TableColumn& known) const {
-  const auto contradict = [](const CellPlace& cell, const char* what) {
-    refuse(cell,
-           fmt::format("the training's numbers of this column have {}, and later tables must be written "
-                       "as that one",
-                       what));
-  };
   if (known.has_decimal_commas && points_.count > 0) contradict(points_.first, "decimal commas");
   if (known.has_decimal_commas && unclear_.count > 0) contradict(unclear_.first, "decimal commas");
+  if (known.has_decimal_commas && grouped_.count > 0) contradict(grouped_.first, "decimal commas");
   if (known.has_thousands_points && points_.count > 0) contradict(points_.first, "points of thousands");
   if (known.has_thousands_points && unclear_.count > 0 && are_commas_between_)
     contradict(unclear_.first, "points of thousands");
+  if (known.has_thousands_commas && decimal_.count > 0) contradict(decimal_.first, "commas of thousands");
+  if (known.has_thousands_commas && thousands_.count > 0) contradict(thousands_.first, "commas of thousands");
   if (known.has_decimal_points && thousands_.count > 0) contradict(thousands_.first, "decimal points");
+}
+
+// The rarer ones are refused, with one of the others.
+void ColumnCells::check_alike(const Cells& a, const Mark& of_a, const Cells& b, const Mark& of_b) {
+  if (a.count == 0 || b.count == 0) return;
+  if (b.count < a.count) return check_alike(b, of_b, a, of_a);
+  refuse(a.first, fmt::format("it has {}, and other numbers of the column have {}, as {:?} in line {}; all "
+                              "numbers of a column are written alike",
+                              of_a.one, of_b.several, b.first.text, b.first.line));
+}
+
+// Of numbers as 1,100 in a column without commas of thousands. For a later table each cell must be clear
+// alone, as below.
+bool ColumnCells::are_commas_unclear(const TableColumn& known, const NumberSigns& signs) const {
+  if (unclear_commas_.count == 0 || known.has_decimal_commas) return false;
+  if (signs.is_known) return separator_ == ',' || !signs.had_decimal_commas;
+  if (separator_ == ',') return decimal_.count == 0;
+  return separator_ == '\t' && !signs.has_decimal_commas;
 }
 
 // Of numbers as 1.100 in a column without points of thousands. What an earlier table has said must hold for
@@ -124,20 +141,18 @@ bool ColumnCells::is_unclear(const TableColumn& known, const NumberSigns& signs)
 
 void ColumnCells::finish_points(const TableColumn& known, const NumberSigns& signs) {
   if (words > numbers) return;
-  check_known(known);
-  if (thousands_.count > 0 && points_.count > 0) {
-    const bool is_point = points_.count < thousands_.count;
-    refuse(is_point ? points_.first : thousands_.first,
-           fmt::format("it has {}, and other numbers of the column have {}, as {:?} in line {}{}",
-                       is_point ? "a decimal point" : "points of thousands",
-                       is_point ? "points of thousands" : "decimal points",
-                       is_point ? thousands_.first.text : points_.first.text,
-                       is_point ? thousands_.first.line : points_.first.line, kOtherCells));
-  }
+  if (!has_thousands_commas && are_commas_unclear(known, signs))
+    refuse(
+        unclear_commas_.first,
+        fmt::format("a comma may be a decimal one or of thousands; write the number with a point, or without "
+                    "the comma{}",
+                    signs.is_known ? ": the training's numbers of this column do not tell"
+                                   : ", or the column with a number that tells: 1,100.50 and 1,234,567 have "
+                                     "commas of thousands, and 1,5 a decimal one"));
   has_thousands_points = signs.is_known ? known.has_thousands_points : thousands_.count > 0;
   if (has_thousands_points) return;
   has_decimal_points = points_.count > 0 || unclear_.count > 0;
-  if (!is_unclear(known, signs)) return;
+  if (has_thousands_commas || !is_unclear(known, signs)) return;
   const std::string_view why = decimal_commas_ > 0 || thousands_.count > 0
                                    ? "other numbers of the column have decimal commas"
                                : signs.has_decimal_commas ? "other columns have decimal commas"
@@ -150,34 +165,33 @@ void ColumnCells::finish_points(const TableColumn& known, const NumberSigns& sig
                            "1.234.567 have points of thousands, and 1.5 a decimal one"));
 }
 
-void ColumnCells::finish_commas(const TableColumn& known) {
-  if (commas_.count == 0) return;
-  const std::int64_t pointed = points_.count + unclear_.count;
-  if (words == 0 && pointed == 0 && grouped_ == 0 && (decimal_ > 0 || known.has_decimal_commas)) {
-    numbers += commas_.count;
-    sum += sum_of_commas_;
-    has_decimal_commas = true;
-    return;
-  }
-  if (words == 0 && decimal_ == 0)
-    refuse(
-        commas_.first,
-        "a comma may be a decimal one or of thousands; write the number with a point, or without the comma");
+void ColumnCells::finish_commas(const TableColumn& known, const NumberSigns& signs) {
   // Few cells of many make no column of words.
-  if (words > 0 && 9 * words <= numbers + commas_.count) throw_no_number(first_word);
-  if (words == 0 && pointed > 0 && 9 * pointed <= commas_.count) {
-    const CellPlace& cell = points_.count > 0 ? points_.first : unclear_.first;
-    refuse(cell,
-           fmt::format("it has a point, and other numbers of the column have commas, as {:?} in line {}{}",
-                       commas_.first.text, commas_.first.line, kOtherCells));
+  if (words > 0 && open_.count > 0 && 9 * words <= numbers + open_.count) throw_no_number(first_word);
+  if (words > 0) words += open_.count;
+  if (words > numbers) return;
+  check_known(known);
+  const Mark decimal_comma{"a decimal comma", "decimal commas"},
+      decimal_point{"a decimal point", "decimal points"},
+      commas{"commas of thousands", "commas of thousands"},
+      points{"points of thousands", "points of thousands"};
+  check_alike(thousands_, points, points_, decimal_point);
+  check_alike(grouped_, commas, decimal_, decimal_comma);
+  check_alike(grouped_, commas, thousands_, points);
+  if (open_.count > 0 && grouped_.count == 0) {
+    check_alike(decimal_, decimal_comma, points_, decimal_point);
+    check_alike(decimal_, decimal_comma, unclear_, decimal_point);
   }
-  if (words == 0) first_word = commas_.first;
-  words += commas_.count;
+  has_thousands_commas = signs.is_known ? known.has_thousands_commas : grouped_.count > 0;
+  has_decimal_commas = !has_thousands_commas && words == 0 && open_.count > grouped_.count;
+  if (words > 0) return;
+  numbers += open_.count;
+  sum += sum_of_open_;
 }
 
 bool finish_numbers(const std::vector<ColumnCells*>& cells, const std::vector<TableColumn>& known,
                     NumberSigns signs) {
-  for (std::size_t i = 0; i < cells.size(); ++i) cells[i]->finish_commas(known[i]);
+  for (std::size_t i = 0; i < cells.size(); ++i) cells[i]->finish_commas(known[i], signs);
   signs.has_decimal_commas |=
       std::any_of(cells.begin(), cells.end(), [](const ColumnCells* one) { return one->shows_commas(); });
   for (std::size_t i = 0; i < cells.size(); ++i) cells[i]->finish_points(known[i], signs);
@@ -187,9 +201,11 @@ bool finish_numbers(const std::vector<ColumnCells*>& cells, const std::vector<Ta
 std::string separator_note(char separator, const std::vector<ColumnCells>& cells) {
   if (separator == ',') return "";
   std::int64_t with_commas = 0;
-  for (const ColumnCells& one : cells) with_commas += one.with_commas;
+  for (const ColumnCells& one : cells) with_commas += one.told_commas();
   return fmt::format("fields between {}{}", separator == ';' ? "\";\"" : "tabs",
-                     with_commas == 0 ? "" : fmt::format(", {} numbers with decimal commas", with_commas));
+                     with_commas == 0 ? ""
+                                      : fmt::format(", {} number{} with decimal commas", with_commas,
+                                                    with_commas == 1 ? "" : "s"));
 }
 
 std::vector<std::string> number_notes(const std::vector<ColumnCells*>& cells,
@@ -205,6 +221,7 @@ std::vector<std::string> number_notes(const std::vector<ColumnCells*>& cells,
   };
   add("decimal commas", &ColumnCells::has_decimal_commas);
   add("points of thousands", &ColumnCells::has_thousands_points);
+  add("commas of thousands", &ColumnCells::has_thousands_commas);
   return notes;
 }
 

@@ -31,31 +31,38 @@ struct NumberSigns {
   bool has_decimal_commas = false;  // in some column of this one, or points of thousands
 };
 
-/// Counts of a column's cells. In a file with commas between its fields a number may have a decimal comma
-/// too, within quotes, if all of the column's numbers agree: none has a point, and one comma at least is not
-/// that of thousands. In other files 1.100 is 1.1, but 1100 where another number of the column is
-/// as 1.100,50, and refused where nothing of the column says which while the table has decimal commas.
+/// Counts of a column's cells. In a file with commas between its fields a number may have a comma too, within
+/// quotes: a decimal one if all of the column's numbers agree, so that none has a point, and one comma at
+/// least is not that of thousands; one of thousands if another number of the column is as 1,100.50 or
+/// 1,234,567; refused if nothing of the column says which. In other files 1.100 is 1.1, but 1100 where
+/// another number of the column is as 1.100,50, and refused where nothing of the column says which while the
+/// table has decimal commas; 1,100 is 1.1, but 1100 as above, and refused between tabs if nothing of the
+/// table says which.
 class ColumnCells {
  public:
   /// Adds the file's cell of its present row. Returns its number, if it is one, or may be one with a decimal
   /// comma.
   std::optional<double> add(const CsvFile& file, std::size_t column, std::string_view field);
-  /// After the last cell: whether those with decimal commas are numbers or words. known: of an earlier table.
-  /// Throws InvalidArgumentError where commas may be those of thousands, and where a few cells differ from
-  /// all others.
-  void finish_commas(const TableColumn& known);
+  /// After the last cell: whether those with commas are numbers or words, and what the commas are. known: of
+  /// an earlier table. Throws InvalidArgumentError where nothing tells, where cells differ from each other or
+  /// from the earlier table's, and where a few cells differ from all others.
+  void finish_commas(const TableColumn& known, const NumberSigns& signs);
   /// After finish_commas of all columns: whether points are those of thousands. Throws InvalidArgumentError
   /// where nothing tells, where cells differ from each other or from the earlier table's.
   void finish_points(const TableColumn& known, const NumberSigns& signs);
   /// A column of numbers, of which some have decimal commas or points of thousands.
   bool shows_commas() const;
+  /// After both: the mark of number_with_thousands, by which all of the column's numbers are read again.
+  std::optional<char> thousands_mark() const;
+  /// Numbers with decimal commas in a file with other separators.
+  std::int64_t told_commas() const { return grouped_.count > 0 ? 0 : with_commas_; }
 
   std::int64_t numbers = 0, words = 0, empty = 0;
   std::int64_t bars = 0;              // words with | in them
-  std::int64_t with_commas = 0;       // numbers, in a file with other separators
   double sum = 0;                     // of the numbers
   bool has_decimal_commas = false;    // in a file with commas between its fields
-  bool has_thousands_points = false;  // in other files: its numbers are those of number_with_thousands
+  bool has_thousands_points = false;  // in other files
+  bool has_thousands_commas = false;
   bool has_decimal_points = false;
   CellPlace first_word = {}, first_empty = {};
 
@@ -66,19 +73,30 @@ class ColumnCells {
     CellPlace first = {};
     void add(const CsvFile& file, std::size_t column, std::string_view field);
   };
-  void count_point(const CsvFile& file, std::size_t column, std::string_view field);
+  // How numbers are written: of one of them, and of several.
+  struct Mark {
+    const char* one;
+    const char* several;
+  };
+  void count_comma(const CsvFile& file, std::size_t column, std::string_view field);
+  void count_marks(const CsvFile& file, std::size_t column, std::string_view field);
   void check_known(const TableColumn& known) const;
+  static void check_alike(const Cells& a, const Mark& of_a, const Cells& b, const Mark& of_b);
+  bool are_commas_unclear(const TableColumn& known, const NumberSigns& signs) const;
   bool is_unclear(const TableColumn& known, const NumberSigns& signs) const;
 
-  Cells commas_;              // numbers with decimal commas, or with commas of thousands
-  std::int64_t decimal_ = 0;  // of these the former only, as 0,5
-  std::int64_t grouped_ = 0;  // the latter only, as 1,234,567
-  double sum_of_commas_ = 0;
-  Cells points_;                     // numbers with a decimal point, as 1.5
-  Cells unclear_;                    // as 1.100
+  Cells open_;                    // with commas, of which only the whole column says whether they are numbers
+  double sum_of_open_ = 0;        // of these
+  Cells decimal_;                 // with a decimal comma, as 0,5
+  Cells grouped_;                 // with commas of thousands, as 1,234.5 or 1,234,567
+  Cells unclear_commas_;          // as 1,234
+  char separator_ = ';';          // of the file with the first of these
+  std::int64_t with_commas_ = 0;  // numbers, in a file with other separators
+  Cells points_;                  // numbers with a decimal point, as 1.5
+  Cells unclear_;                 // as 1.100
   bool are_commas_between_ = false;  // in a file of unclear ones
   Cells thousands_;                  // in a file with other separators, as 1.100,5 or 1.234.567
-  std::int64_t decimal_commas_ = 0;  // in such a file, as 1,5
+  std::int64_t decimal_commas_ = 0;  // in such a file, as 1,5, and between semicolons as 1,100
 };
 
 /// After the last cell of a table: finish_commas and finish_points of all its columns. known: of an earlier

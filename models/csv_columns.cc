@@ -34,7 +34,7 @@ bool has_names(const Fields& fields, const CsvOptions& options) {
     for (const TableColumn& feature : options.known->features)
       if (place_of(feature.name, fields, true) && !number_in(feature.name)) return true;
   return std::none_of(fields.begin(), fields.end(),
-                      [&](std::string_view field) { return number_in(field, true).has_value(); });
+                      [&](std::string_view field) { return may_be_number(field); });
 }
 
 // As options take them.

@@ -78,7 +78,7 @@ char separator_of(std::string_view line) {
     if (counts[i] == 0) continue;
     split_fields(line, kSeparators[i], fields);
     const bool is_it = std::all_of(fields.begin(), fields.end(), [](std::string_view field) {
-      return field.find(',') == std::string_view::npos || number_in(field, true);
+      return field.find(',') == std::string_view::npos || may_be_number(field);
     });
     if (is_it) return kSeparators[i];
   }
@@ -92,34 +92,36 @@ std::optional<double> number_in(std::string_view field, bool decimal_comma) {
   if (point == std::string_view::npos && comma == std::string_view::npos) return with_point(field);
   if (point != std::string_view::npos &&
       (comma != std::string_view::npos || field.find('.', point + 1) != std::string_view::npos))
-    return is_grouped_by_points(field) ? number_with_thousands(field) : std::nullopt;
+    return is_grouped_by('.', field) ? number_with_thousands('.', field) : std::nullopt;
   std::string pointed(field);
   if (comma != std::string_view::npos) pointed[comma] = '.';
   return with_point(pointed);
 }
 
-bool is_grouped_by_points(std::string_view field) {
+bool is_grouped_by(char mark, std::string_view field) {
   const auto are_digits = [](std::string_view part) {
     return std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
   };
   if (field.starts_with('-') || field.starts_with('+')) field.remove_prefix(1);
-  const std::size_t comma = std::min(field.find(','), field.size());
-  if (comma < field.size() && !are_digits(field.substr(comma + 1))) return false;
-  field = field.substr(0, comma);
-  std::size_t end = field.find('.');
+  const std::size_t decimal = std::min(field.find(mark == '.' ? ',' : '.'), field.size());
+  if (decimal < field.size() && !are_digits(field.substr(decimal + 1))) return false;
+  field = field.substr(0, decimal);
+  std::size_t end = field.find(mark);
   if (end < 1 || end > 3 || field.starts_with('0') || !are_digits(field.substr(0, end))) return false;
   for (; end < field.size(); end += 4)
-    if (field[end] != '.' || field.size() < end + 4 || !are_digits(field.substr(end + 1, 3))) return false;
+    if (field[end] != mark || field.size() < end + 4 || !are_digits(field.substr(end + 1, 3))) return false;
   return true;
 }
 
-std::optional<double> number_with_thousands(std::string_view field) {
-  if (!is_grouped_by_points(field)) return number_in(field, true);
+std::optional<double> number_with_thousands(char mark, std::string_view field) {
+  if (!is_grouped_by(mark, field)) return number_in(field, mark == '.');
   std::string plain;
   for (const char c : field)
-    if (c != '.') plain += c == ',' ? '.' : c;
+    if (c != mark) plain += c == ',' ? '.' : c;
   return with_point(plain);
 }
+
+bool may_be_number(std::string_view field) { return number_in(field, true) || is_grouped_by(',', field); }
 
 bool is_out_of_range(std::string_view field) {
   double value = 0;

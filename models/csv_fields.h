@@ -16,10 +16,14 @@ char separator_of(std::string_view line);
 /// "1.100,5" and "1.234.567", whose points cannot be decimal ones.
 std::optional<double> number_in(std::string_view field, bool decimal_comma = false);
 
-/// A number with points as those of thousands: 1.100, -12.345,6.
-bool is_grouped_by_points(std::string_view field);
-/// The number that it is then; of other fields as number_in has it with a decimal comma.
-std::optional<double> number_with_thousands(std::string_view field);
+/// A number with the mark, a point or a comma, as that of thousands, and the other one as the decimal one: of
+/// points 1.100 and -12.345,6, of commas 1,100 and -12,345.6.
+bool is_grouped_by(char mark, std::string_view field);
+/// The number that it is then; of other fields as number_in has it with the other mark as the decimal one.
+std::optional<double> number_with_thousands(char mark, std::string_view field);
+
+/// True for what is a number in some way of writing.
+bool may_be_number(std::string_view field);
 
 /// True for what number_in does not take although it is a number.
 bool is_out_of_range(std::string_view field);

@@ -32,7 +32,7 @@ bool looks_like_number(const std::string& word) {
 // What of a column's words may be meant as numbers. Those that kolo reads stand beside others that it does
 // not, and of these it tells.
 std::string text_of_numbers(const std::vector<std::string>& words) {
-  const auto is_read = [](const std::string& word) { return number_in(word, true).has_value(); };
+  const auto is_read = [](const std::string& word) { return may_be_number(word); };
   const auto unread = std::find_if(words.begin(), words.end(), [&](const std::string& word) {
     return looks_like_number(word) && !is_read(word);
   });

@@ -34,6 +34,7 @@ struct TableColumn {
   float mean = 0;                       // of a column of numbers
   bool has_decimal_commas = false;      // within quotes, in a table with commas between its fields
   bool has_thousands_points = false;    // 1.100 is 1100, in a table with other separators
+  bool has_thousands_commas = false;    // 1,100 is 1100
   bool has_decimal_points = false;      // 1.100 is 1.1
 
   std::int64_t elements() const { return words.empty() ? 1 : static_cast<std::int64_t>(words.size()); }
@@ -100,7 +101,8 @@ bool is_table_name(const std::filesystem::path& path);
 /// fields with ',' between them, or with ';' or tabs where the first line says so (which may be `sep=;`);
 /// there numbers may have decimal commas, and points of thousands, as 1.100,50. Fields may stand in '"', with
 /// separators and line breaks in them, and so may numbers with decimal commas between ',', if all of their
-/// column agree. The first line holds the columns' names if none of its fields is a number, if one of them is
+/// column agree. Commas are those of thousands in a column with a number that tells, as 1,100.50 or
+/// 1,234,567. The first line holds the columns' names if none of its fields is a number, if one of them is
 /// the label's name, or if they count 0, 1, 2, … as pandas names columns (three or more). The label is
 /// `target`, else the column called label, class, target, species or y, in letters of any size and in this
 /// order, else the last one. A first column without a name is pandas' index and is left out. Empty lines are

@@ -30,7 +30,8 @@ void PictureLabels::add(const CsvFile& file, const Fields& fields) {
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const auto value = cells_[i].add(file, columns_[i], fields[columns_[i]]);
     values_.push_back(value.value_or(std::numeric_limits<double>::quiet_NaN()));
-    with_thousands_.push_back(number_with_thousands(fields[columns_[i]]).value_or(values_.back()));
+    with_points_.push_back(number_with_thousands('.', fields[columns_[i]]).value_or(values_.back()));
+    with_commas_.push_back(number_with_thousands(',', fields[columns_[i]]).value_or(values_.back()));
   }
   const std::string_view only = fields[columns_.front()];
   if (columns_.size() == 1) words_.push_back(is_empty_cell(only) ? "" : unquoted(only));
@@ -46,8 +47,9 @@ void PictureLabels::finish(const NamedImagesOptions& options, ImageFolder& found
   if (const std::string note = separator_note(separator_, cells_); !note.empty()) notes_.push_back(note);
   for (std::string& note : number_notes(cells, texts)) notes_.push_back(std::move(note));
   for (std::size_t i = 0; i < cells_.size(); ++i) {
-    for (std::size_t at = i; cells_[i].has_thousands_points && at < values_.size(); at += cells_.size())
-      values_[at] = with_thousands_[at];
+    const auto mark = cells_[i].thousands_mark();
+    for (std::size_t at = i; mark && at < values_.size(); at += cells_.size())
+      values_[at] = *mark == '.' ? with_points_[at] : with_commas_[at];
   }
   choose_kind(options);
   if (kind_ == LabelKind::numbers || columns_.size() > 1) take_numbers(found);

@@ -35,13 +35,13 @@ class PictureLabels {
   bool is_split() const { return kind_ == LabelKind::several && columns_.size() == 1; }
 
   std::vector<std::size_t> columns_;
-  std::vector<std::string> names_;      // of `columns_`; "" for one without a name
-  std::vector<ColumnCells> cells_;      // of `columns_`
-  std::vector<double> with_thousands_;  // what values_ are where points are those of thousands
-  std::vector<double> values_;          // [rows, columns]; NaN for words
-  std::vector<std::string> words_;      // of the only column, [rows]; "" for an empty cell
-  std::vector<std::int64_t> lines_;     // of the rows
-  std::vector<std::string> notes_;      // how its numbers are written
+  std::vector<std::string> names_;                 // of `columns_`; "" for one without a name
+  std::vector<ColumnCells> cells_;                 // of `columns_`
+  std::vector<double> with_points_, with_commas_;  // what values_ are where these are those of thousands
+  std::vector<double> values_;                     // [rows, columns]; NaN for words
+  std::vector<std::string> words_;                 // of the only column, [rows]; "" for an empty cell
+  std::vector<std::int64_t> lines_;                // of the rows
+  std::vector<std::string> notes_;                 // how its numbers are written
   std::string file_;
   char separator_ = ',';
   LabelKind kind_ = LabelKind::one_class;

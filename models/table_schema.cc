@@ -19,6 +19,7 @@ Json column_json(const TableColumn& column) {
   else json["words"] = column.words;
   if (column.has_decimal_commas) json["decimal_commas"] = true;
   if (column.has_thousands_points) json["thousands_points"] = true;
+  if (column.has_thousands_commas) json["thousands_commas"] = true;
   if (column.has_decimal_points) json["decimal_points"] = true;
   return json;
 }
@@ -30,6 +31,7 @@ TableColumn column_from(const Json& json) {
   else column.mean = json.at("mean").get<float>();
   column.has_decimal_commas = json.value("decimal_commas", false);
   column.has_thousands_points = json.value("thousands_points", false);
+  column.has_thousands_commas = json.value("thousands_commas", false);
   column.has_decimal_points = json.value("decimal_points", false);
   return column;
 }

@@ -93,6 +93,70 @@ TEST_F(CsvNumbers, OfALaterTableMeanWhatThoseOfTheTrainingMean) {
   refuse("a,b,label\n9.275,1,0\n", "line 2, column 1: \"9.275\": the training's", commas);
 }
 
+TEST_F(CsvNumbers, MayHaveCommasOfThousands) {
+  const std::string text =
+      "a,b,price\n\"21,493.02\",7,\"1,234,567\"\n950.25,8,\"2,500\"\n\"-1,234\",\"1,5\",950\n";
+  const CsvTable table = read(text, {.label_kind = LabelKind::numbers});
+  EXPECT_THAT(table.x.span<float>(), ElementsAre(21493.02F, 7, 950.25F, 8, -1234, 1.5F));
+  EXPECT_THAT(table.y.span<float>(), ElementsAre(1234567, 2500, 950));
+  EXPECT_THAT(
+      table.note,
+      HasSubstr("decimal commas in column 2 \"b\", commas of thousands in columns 1 \"a\", 3 \"price\""));
+  EXPECT_THAT(table.schema->features[0].mean, FloatNear((21493.02F + 950.25F - 1234) / 3, 1e-2F));
+  EXPECT_THAT(read("\"1,100.50\",\"2,000.00\"\n\"2,000.00\",\"1,000.00\"\n").x.span<float>(),
+              ElementsAre(1100.5F, 2000))
+      << "a first line of numbers holds no names";
+  for (const char* between : {";", "\t"}) {
+    const CsvTable other = read(fmt::format("a{0}label\n21,493.02{0}0\n1,234{0}1\n0.5{0}1\n", between));
+    EXPECT_THAT(other.x.span<float>(), ElementsAre(21493.02F, 1234, 0.5F));
+    EXPECT_THAT(other.note, AllOf(HasSubstr(", commas of thousands in column 1"),
+                                  testing::Not(HasSubstr("decimal commas"))));
+  }
+}
+
+TEST_F(CsvNumbers, WhoseCommasAreUnclearOrUnlikeAreRefused) {
+  const std::string unclear =
+      "\"1,234\": a comma may be a decimal one or of thousands; write the number with a point";
+  refuse("a,label\n\"1,234\",0\n\"5,678\",1\n", "line 2, column 1: " + unclear);
+  refuse("a,label\n950.25,0\n\"1,234\",1\n", "line 3, column 1: " + unclear);
+  refuse("a\tlabel\n1,234\t0\n950\t1\n", "line 2, column 1: " + unclear);
+  EXPECT_THAT(read("a\tb\tlabel\n1,234\t7,5\t0\n950\t8\t1\n").x.span<float>(),
+              ElementsAre(1.234F, 7.5F, 950, 8));
+  EXPECT_THAT(read("a;label\n1,234;0\n950;1\n").x.span<float>(), ElementsAre(1.234F, 950));
+  refuse("a,label\n\"1,234.5\",0\n\"2,345.5\",1\n\"0,5\",1\n",
+         "line 4, column 1: \"0,5\": it has a decimal comma, and other numbers of the column have commas of "
+         "thousands, as \"1,234.5\" in line 2");
+  refuse("a;label\n1,234.5;0\n2.345,5;1\n2.345,5;1\n",
+         "line 2, column 1: \"1,234.5\": it has commas of thousands");
+  refuse("a,label\n\"1,234.5\",0\n\"2,345.5\",1\n7,1\n8,0\n9,1\n7,1\n8,0\n9,1\n7,1\nabout 5,0\n",
+         "line 11, column 1: \"about 5\" is no number");
+}
+
+TEST_F(CsvNumbers, WithCommasOfALaterTableMeanWhatThoseOfTheTrainingMean) {
+  const auto known = [&](const std::string& text) {
+    return CsvOptions{
+        .known = std::make_shared<const TableSchema>(table_schema_from_json(to_json(*read(text).schema)))};
+  };
+  const CsvOptions thousands = known("a,b,label\n\"1,234.5\",1,0\n950,2,1\n");
+  EXPECT_THAT(read("a,b,label\n\"3,000\",1,0\n1.234,1,0\n", thousands).x.span<float>(),
+              ElementsAre(3000, 1, 1.234F, 1));
+  EXPECT_THAT(read("a;b;label\n3,000;1,5;0\n", thousands).x.span<float>(), ElementsAre(3000, 1.5F));
+  refuse("a,b,label\n\"3,5\",1,0\n",
+         "line 2, column 1: \"3,5\": the training's numbers of this column have commas of thousands",
+         thousands);
+  refuse("a;b;label\n3.000,5;1;0\n", "line 2, column 1: \"3.000,5\": the training's", thousands);
+  const CsvOptions none = known("a,b,label\n9.5,1,0\n8,2,1\n");
+  EXPECT_THAT(read("a,b,label\n\"1,234.5\",1,0\n", none).x.span<float>(), ElementsAre(1234.5F, 1));
+  for (const char* text : {"a,b,label\n\"1,234.5\",1,0\n\"1,234\",1,0\n", "a,b,label\n9,1,0\n\"1,234\",1,0\n",
+                           "a;b;label\n1;1;0\n1,234;1;0\n"})
+    refuse(text, "line 3, column 1: \"1,234\": a comma may be a decimal one or of thousands", none);
+  const CsvOptions commas = known("a,b,label\n\"9,5\",1,0\n");
+  refuse("a,b,label\n\"1,234.5\",1,0\n",
+         "line 2, column 1: \"1,234.5\": the training's numbers of this column have decimal commas", commas);
+  EXPECT_THAT(read("a;b;label\n1,234;1;0\n", known("a;b;label\n1,5;1;0\n2;2;1\n")).x.span<float>(),
+              ElementsAre(1.234F, 1));
+}
+
 TEST_F(CsvNumbers, OfWhichAFewAreOthersMakeNoColumnOfWords) {
   const std::string many = [] {
     std::string text = "a,label\n";
@@ -100,7 +164,9 @@ TEST_F(CsvNumbers, OfWhichAFewAreOthersMakeNoColumnOfWords) {
     return text;
   }();
   refuse(many + "0.5,1\n",
-         "line 32, column 1: \"0.5\": it has a point, and other numbers of the column have commas", {});
+         "line 32, column 1: \"0.5\": it has a decimal point, and other numbers of the column have decimal "
+         "commas",
+         {});
   refuse(many + "about 7,1\n", "line 32, column 1: \"about 7\" is no number", {});
 }
 

@@ -132,6 +132,9 @@ TEST_F(NamedImages, HaveNumbersAsTablesHaveThem) {
   Batch batch;
   EvaluationBatches(samples, {.batch_size = 3}).next(batch);
   EXPECT_THAT(batch.labels.span<float>(), ElementsAre(1100.5F, 1.5F, 900, 2, 2000, 3));
+  write("train/list.csv", "file,price,size\n0.png,\"1,100.5\",1\n1.png,\"9,000\",2\n2.png,2.000,3\n");
+  EvaluationBatches(load_splits(request).train, {.batch_size = 3}).next(batch);
+  EXPECT_THAT(batch.labels.span<float>(), ElementsAre(1100.5F, 1, 9000, 2, 2, 3));
   write("train/list.csv", "file;price;size\n0.png;1.100;1,5\n1.png;900;2\n2.png;2.000;3\n");
   EXPECT_THAT([&] { load_splits(request); },
               ThrowsMessage<InvalidArgumentError>(HasSubstr("line 2, column 2: \"1.100\": a point may be")));
