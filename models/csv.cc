@@ -226,12 +226,22 @@ class Reader {
     }
     made.ends.resize(files_.size(), made.lines.size());
     made.note = note(static_cast<std::int64_t>(lines_.size()) - rows);
-    if (!options_.known)
-      for (const auto& [i, words] : words_)
-        if (std::string warning = words.warning(); !warning.empty())
-          made.warnings.push_back(std::move(warning));
+    made.warnings = warnings();
     made.schema = std::make_shared<const TableSchema>(schema_);
     return made;
+  }
+
+  std::vector<std::string> warnings() {
+    std::vector<std::string> warnings;
+    if (options_.known) return warnings;
+    for (const auto& [i, words] : words_)
+      if (std::string warning = words.warning(); !warning.empty()) warnings.push_back(std::move(warning));
+    for (std::size_t i = 0; i < columns(); ++i) {
+      // Of one column alone there is nothing else to learn from.
+      if (!cells_[i].numbers_rows() || words_.contains(i) || (!is_label(i) && features() == 1)) continue;
+      warnings.push_back(detail::warning_of_row_numbers(column(i), is_label(i)));
+    }
+    return warnings;
   }
 
   void choose_kind() {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include <kolo/core/base/error.h>
@@ -60,6 +61,8 @@ void ColumnCells::count_marks(const CsvFile& file, std::size_t column, std::stri
 
 std::optional<double> ColumnCells::add(const CsvFile& file, std::size_t column, std::string_view field) {
   if (const auto value = number_in(field, file.separator() != ',')) {
+    rises_by_one_ &= numbers == 0 ? *value == std::floor(*value) : *value == last_ + 1;
+    last_ = *value;
     ++numbers;
     sum += *value;
     count_marks(file, column, field);
@@ -88,9 +91,14 @@ bool ColumnCells::shows_commas() const {
   return has_decimal_commas || decimal_commas_ > 0 || thousands_.count > 0;
 }
 
+bool ColumnCells::numbers_rows() const {
+  constexpr std::int64_t kFewRows = 20;
+  return numbers >= kFewRows && words == 0 && empty == 0 && open_.count == 0 && rises_by_one_;
+}
+
 std::optional<char> ColumnCells::thousands_mark() const {
-  if (has_thousands_points) return '.';
-  return has_thousands_commas ? std::optional(',') : std::nullopt;
+  if (has_thousands_points && unclear_.count > 0) return '.';
+  return has_thousands_commas && unclear_commas_.count > 0 ? std::optional(',') : std::nullopt;
 }
 
 // Cells that are not as the training's, which would otherwise be read as other numbers than there.

@@ -52,9 +52,12 @@ class ColumnCells {
   void finish_points(const TableColumn& known, const NumberSigns& signs);
   /// A column of numbers, of which some have decimal commas or points of thousands.
   bool shows_commas() const;
-  /// After both: the mark of number_with_thousands, by which all of the column's numbers are read again.
+  /// After both: the mark of number_with_thousands, by which the column's numbers are read again; none where
+  /// each of them tells by itself.
   std::optional<char> thousands_mark() const;
   /// Numbers with decimal commas in a file with other separators.
+  /// Whole numbers, each one more than that before, in all of the rows, and not in a few rows alone.
+  bool numbers_rows() const;
   std::int64_t told_commas() const { return grouped_.count > 0 ? 0 : with_commas_; }
 
   std::int64_t numbers = 0, words = 0, empty = 0;
@@ -85,6 +88,8 @@ class ColumnCells {
   bool are_commas_unclear(const TableColumn& known, const NumberSigns& signs) const;
   bool is_unclear(const TableColumn& known, const NumberSigns& signs) const;
 
+  bool rises_by_one_ = true;  // each number so far
+  double last_ = 0;
   Cells open_;                    // with commas, of which only the whole column says whether they are numbers
   double sum_of_open_ = 0;        // of these
   Cells decimal_;                 // with a decimal comma, as 0,5

@@ -256,6 +256,20 @@ std::optional<std::size_t> usual_label(const Fields& names, std::optional<std::s
   return std::nullopt;
 }
 
+std::string ignore_text(std::size_t place, const std::string& name) {
+  const bool needs_number = name.empty() || name.find(',') != std::string::npos;
+  return fmt::format("--ignore {} leaves it out", needs_number ? std::to_string(place + 1) : name);
+}
+
+std::string warning_of_row_numbers(const TableColumn& column, bool is_label) {
+  const std::string text = column_text(column.place, column.name);
+  if (!is_label)
+    return fmt::format("column {} numbers the rows, and a model learns nothing of it for other rows; {}",
+                       text, ignore_text(column.place, column.name));
+  return fmt::format("the label, column {}, numbers the rows; --target names another column, and then {}",
+                     text, ignore_text(column.place, column.name));
+}
+
 std::string column_text(std::size_t place, const std::string& name) {
   return name.empty() ? std::to_string(place + 1) : fmt::format("{} \"{}\"", place + 1, name);
 }

@@ -31,6 +31,12 @@ std::optional<std::size_t> place_of(std::string_view wanted, const Fields& names
 /// Of the column whose name says that it holds the labels. but: a column that does not.
 std::optional<std::size_t> usual_label(const Fields& names, std::optional<std::size_t> but = {});
 
+/// `--ignore size leaves it out`: by its name, or by its number where the name is none for an option.
+std::string ignore_text(std::size_t place, const std::string& name);
+
+/// What to say of a column that numbers the rows.
+std::string warning_of_row_numbers(const TableColumn& column, bool is_label);
+
 /// `3 "size"`; `3` where the column has no name.
 std::string column_text(std::size_t place, const std::string& name);
 

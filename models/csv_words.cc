@@ -82,16 +82,10 @@ void ColumnWords::take_word(const CsvFile& file, std::size_t place, std::string 
 }
 
 void ColumnWords::throw_too_many(const CsvFile& file) const {
-  throw InvalidArgumentError(
-      "{}, line {}: column {} has more than {} words; {}", file.name(), file.line(),
-      column_text(column_.place, column_.name), kMostWords,
-      options_.is_label ? "a label has fewer, and --target names another column" : ignore_text());
-}
-
-std::string ColumnWords::ignore_text() const {
-  const bool needs_number = column_.name.empty() || column_.name.find(',') != std::string::npos;
-  return fmt::format("--ignore {} leaves it out",
-                     needs_number ? std::to_string(column_.place + 1) : column_.name);
+  throw InvalidArgumentError("{}, line {}: column {} has more than {} words; {}", file.name(), file.line(),
+                             column_text(column_.place, column_.name), kMostWords,
+                             options_.is_label ? "a label has fewer, and --target names another column"
+                                               : ignore_text(column_.place, column_.name));
 }
 
 std::string ColumnWords::warning() const {
@@ -104,7 +98,7 @@ std::string ColumnWords::warning() const {
                        column, count, found_.size(), meant);
   return fmt::format(
       "column {} is one of words, with {} different ones in {} rows, of which a model learns little{}; {}",
-      column, count, found_.size(), meant, ignore_text());
+      column, count, found_.size(), meant, ignore_text(column_.place, column_.name));
 }
 
 void ColumnWords::finish() {

@@ -44,7 +44,6 @@ class ColumnWords {
 
  private:
   void take_word(const CsvFile& file, std::size_t place, std::string word);
-  std::string ignore_text() const;
   [[noreturn]] void throw_too_many(const CsvFile& file) const;
 
   TableColumn& column_;

@@ -52,6 +52,10 @@ void PictureLabels::finish(const NamedImagesOptions& options, ImageFolder& found
       values_[at] = *mark == '.' ? with_points_[at] : with_commas_[at];
   }
   choose_kind(options);
+  for (std::size_t i = 0; i < cells_.size() && !options.is_known; ++i)
+    if (cells_[i].numbers_rows())
+      found.warnings.push_back(fmt::format(
+          "the label, column {}, numbers the rows; --target names another column", column_named(i)));
   if (kind_ == LabelKind::numbers || columns_.size() > 1) take_numbers(found);
   else take_words(found);
 }

@@ -193,6 +193,27 @@ TEST_F(CsvNumbers, ThatAreTakenAsWordsAreWarnedOf) {
   EXPECT_THAT(read("colour,label\n" + rows(30, "c{2},{1}\n")).warnings, IsEmpty());
 }
 
+TEST_F(CsvNumbers, ThatNumberTheRowsAreWarnedOf) {
+  EXPECT_THAT(
+      read("id,a,label\n" + rows(30, "{0},{2},{1}\n")).warnings,
+      ElementsAre("column 1 \"id\" numbers the rows, and a model learns nothing of it for other rows; "
+                  "--ignore id leaves it out"));
+  EXPECT_THAT(read("a;\"b,c\";label\n" + rows(30, "{2};1{0:02};{1}\n")).warnings,
+              ElementsAre(AllOf(HasSubstr("column 2 \"b,c\" numbers"), HasSubstr("--ignore 2 leaves"))));
+  EXPECT_THAT(
+      read("a,b,n\n" + rows(30, "{2},{1},{0}\n"), {.label_kind = LabelKind::numbers}).warnings,
+      ElementsAre("the label, column 3 \"n\", numbers the rows; --target names another column, and then "
+                  "--ignore n leaves it out"));
+  const std::string some = rows(30, "{0},{2},{1}\n");
+  for (const std::string& text :
+       {"id,a,label\n" + some + "31,1,1\n", "id,a,label\n" + some + ",1,1\n",
+        "id,a,label\n" + some + "30,1,1\n30,1,1\n", "id,a,label\n" + rows(19, "{0},{2},{1}\n"),
+        "id,a,label\n" + rows(30, "{0}.5,{2},{1}\n"), "id,label\n" + rows(30, "{0},{1}\n")})
+    EXPECT_THAT(read(text, {.missing = MissingCells::zero}).warnings, IsEmpty()) << text;
+  const CsvTable first = read("id,a,label\n" + some);
+  EXPECT_THAT(read("id,a,label\n" + some, {.known = first.schema}).warnings, IsEmpty()) << "it was told once";
+}
+
 TEST_F(CsvNumbers, AndWordsThatAreNotThereAreToldWithTheirPlace) {
   const CsvOptions known{
       .known = read("colour,size,label\nred,7,dog\nblue,8,cat\n", {.missing = MissingCells::mean}).schema};
