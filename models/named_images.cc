@@ -141,6 +141,10 @@ class NamedImages {
     file_.check_columns(fields);
     const std::string name = unquoted(fields[*picture_]);
     const auto picture = picture_named(folder_, name);
+    if (!picture && is_file(folder_ / name))
+      throw InvalidArgumentError(
+          "{}, line {}: {:?} is no picture that kolo reads ({}); convert it, or take the line out",
+          file_.name(), file_.line(), name, image_endings());
     if (!picture)
       throw InvalidArgumentError("{}, line {}: there is no picture {:?} in {}", file_.name(), file_.line(),
                                  name, folder_.string());

@@ -57,7 +57,8 @@ std::vector<std::int32_t> Text::encode(std::string_view characters) const {
     const std::int32_t number = number_[static_cast<unsigned char>(character)];
     if (number < 0)
       throw InvalidArgumentError(
-          "{:?} is not among the {} characters of the training's text, and a model knows no other: {:?}",
+          "{:?} is not among the characters of the training's text, whose {} bytes are {:?}; a model knows "
+          "no other",
           whole_character(characters, tokens.size()), alphabet_.size(), alphabet_);
     tokens.push_back(number);
   }

@@ -105,10 +105,9 @@ TrainingData load_training_data(const TrainOptions& options, bool training) {
   data.drawn = std::move(splits.drawn);
   if (data.test) check_splits(data.train->kind(), data.test->kind());
   const SampleKind& kind = data.train->kind();
-  const bool is_usual = kind.label_kind == LabelKind::one_class;
   if (process().rank == 0)
-    log_info("data: {}{}, {}", description(*data.train),
-             is_usual ? "" : fmt::format(", loss {}", loss_name(options, kind)), testing_text(options, data));
+    log_info("data: {}, loss {}, {}", description(*data.train), loss_name(options, kind),
+             testing_text(options, data));
   return data;
 }
 

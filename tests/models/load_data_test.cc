@@ -120,10 +120,11 @@ TEST_F(Data, AreTransposedWhereTheirChannelsStandLast) {
 TEST_F(Data, TellWhatLiesBesideTheirClasses) {
   for (const char* name : {"train/a/1.png", "train/b/1.png", "train/2.png", "val/a/1.png", "test/b/1.png"})
     write_picture(name, 1);
-  for (const char* name : {"train/a/x.heic", "train/a/y.heic", "notes.md", "test/b/z.gif"}) write(name, "x");
+  for (const char* name : {"train/a/x.heic", "train/a/y.heic", "train/b/w.bmp", "notes.md", "test/b/z.gif"})
+    write(name, "x");
   EXPECT_EQ(
       load_data(request(), Split::train)->kind().note,
-      "left out: 2 .heic, 1 .md, 1 pictures in no folder of a class, val/ for testing while it trains, and "
+      "left out: 1 .bmp, 2 .heic, 1 .md, 1 pictures in no folder of a class, val/ for testing while it trains, and "
       "test/ with --evaluate");
   EXPECT_EQ(load_data(request(), Split::test)->kind().note, "left out: 1 .gif");
 }
@@ -260,6 +261,16 @@ TEST_F(Data, NameTheFirstNumberOfAnArrayThatIsNotFinite) {
           "1 of 6 numbers are NaN or infinite as f32, the first one x[1,2], inf");
   refused("<f8", std::string("\x9c\x75\0\x88\x3c\xe4\x37\x7e", 8) + std::string(40, '\0'),
           "the first one x[0,0], inf");  // 1e300
+}
+
+TEST_F(Data, OfTruthValuesAreZeroAndOne) {
+  write("x_train.npy", npy("|b1", "(3, 2)", std::string("\1\0\0\1\1\1", 6)));
+  write("y_train.npy", npy("|u1", "(3,)", std::string("\0\1\0", 3)));
+  const auto samples = load_data(request(), Split::train);
+  Batch batch;
+  EvaluationBatches(samples, {.batch_size = 3}).next(batch);
+  EXPECT_EQ(batch.samples.shape(), (Shape{3, 2}));
+  EXPECT_THAT(batch.samples.span<float>(), ElementsAre(1, 0, 0, 1, 1, 1));
 }
 
 TEST_F(Data, AreSeveralLabelsWhereWholeNumbersAreAllZeroOrOne) {

@@ -79,8 +79,11 @@ TEST_F(NamedImages, HaveATableInTrainAndInTest) {
 TEST_F(NamedImages, NameTheLineOfTheirTableThatIsWrong) {
   write_picture("a.png", 1);
   write_picture("b.png", 1);
+  write("d.bmp", "BM");
   for (const auto& [table, why] : std::vector<std::pair<std::string, std::string>>{
            {"file,label\na.png,x\nc.png,y\n", "line 3: there is no picture \"c.png\""},
+           {"file,label\na.png,x\nd.bmp,y\n",
+            "line 3: \"d.bmp\" is no picture that kolo reads (.jpg, .jpeg, .png or .webp)"},
            {"file,label\na.png,x\na,y\n", "line 3: the picture \"a\" has a line before"},
            {"file,label\na.png,x\nb.png,\n", "line 3: the picture \"b.png\" has no class"},
            {"file,label\na.png,x\nb.png\n", "line 3: 1 columns"},

@@ -2,10 +2,12 @@
 """config.json: a checkpoint folder knows its model, data and switches, so that nobody needs to repeat them."""
 import json
 import random
+import signal
+import time
 import unittest
 
 from data_test import png
-from programs import ProgramTest, run
+from programs import SLOWDOWN, ProgramTest, finish, run, start
 
 SMALL = ("--data", "generated", "--threads", 1)
 TEXT = "".join(random.Random(1).choices("abcde", k=4000))
@@ -68,6 +70,18 @@ class Written(Config):
     def text(self):
         (self.folder / "letters.txt").write_text(TEXT)
         return self.folder / "letters.txt"
+
+    def test_it_is_there_with_the_first_checkpoint(self):
+        training = start("kolo-train", "--checkpoint-dir", self.ck, "--model", "mlp", *SMALL, "--steps", 1000000, "--save-steps", 5)
+        try:
+            deadline = time.monotonic() + 30 * SLOWDOWN
+            while not (self.ck / "checkpoint").exists() and time.monotonic() < deadline:
+                time.sleep(0.05)
+            self.assertTrue((self.ck / "config.json").exists(), "it was written before the file that names the newest checkpoint")
+            self.assertEqual(self.config()["model"], {"name": "mlp"})
+        finally:
+            training.send_signal(signal.SIGKILL)
+            finish(training)
 
     def test_kolo_inspect_tells_it(self):
         self.assert_ok(self.train("--model", "mlp", *SMALL, "--steps", 2))

@@ -101,7 +101,7 @@ class Data(ProgramTest):
 
     def test_photographs_are_learnt_from_their_folders(self):
         result = self.train("lenet", self.photographs(), "--epochs", 3, "--augment", "--normalize")
-        self.assertIn("data: photos, 72 images of 1 channel, 28 x 28, 3 classes (left: 24, none: 24, right: 24), and 18 for testing", result.err)
+        self.assertIn("data: photos, 72 images of 1 channel, 28 x 28, 3 classes (left: 24, none: 24, right: 24), loss softmax, and 18 for testing", result.err)
         self.assert_learns(result, 0.9)
 
     def test_photographs_resume(self):
@@ -167,7 +167,7 @@ class Data(ProgramTest):
     def test_tables_are_learnt_once_they_are_normalized_and_evaluated_so(self):
         folder, saved = self.table(), ("--checkpoint-dir", self.folder / "ck")
         result = self.train("mlp", folder, "--epochs", 6, "--normalize", *saved)
-        self.assertRegex(result.err, r'data: train.csv, 120 samples of 2 numbers, 2 classes \(0: \d+, 1: \d+\), label: column 3 "label", and 40 for testing')
+        self.assertRegex(result.err, r'data: train.csv, 120 samples of 2 numbers, 2 classes \(0: \d+, 1: \d+\), label: column 3 "label", loss softmax, and 40 for testing')
         self.assert_learns(result, 0.85)
         again = self.assert_ok(self.train("mlp", folder, "--evaluate", "--normalize", *saved))
         self.assertEqual(again.done["test_accuracy"], result.done["test_accuracy"])
@@ -186,7 +186,7 @@ class Data(ProgramTest):
         for model, heads in (("gpt", ("--heads", 2)), ("lstm", ())):
             with self.subTest(model=model):
                 result = self.assert_ok(self.train(model, self.text(), *size, *heads, "--epochs", 6, "--learning-rate", 0.01))
-                self.assertIn("data: text.txt, 202 pieces of 16 tokens of 29 kinds, and 22 for testing", result.err)
+                self.assertIn("data: text.txt, 202 pieces of 16 tokens of 29 kinds, loss softmax, and 22 for testing", result.err)
                 self.assertLess(result.done["test_loss"], 1.5, "3.37 where nothing is known")
         plain = run("kolo-train", "--model", "gpt", "--data", self.text(), *size, "--steps", 1)
         self.assertRegex(plain.out, r"test loss [\d.]+ nats a token, test accuracy [\d.]+ % of 352 test tokens \(text.txt\)")

@@ -317,8 +317,19 @@ class Texts(Predict):
         self.assertEqual(first, written(1))
         self.assertNotEqual(first["text"], written(2)["text"])
 
+    def test_a_character_of_four_bytes_is_one(self):
+        text, own = self.folder / "emoji.txt", self.folder / "emoji"
+        text.write_text("ab🙂c🇩🇪" * 500, encoding="utf-8")
+        ask = lambda *args: run("kolo-train", "--checkpoint-dir", own, *args)
+        self.assert_ok(ask("--model", "gpt", "--data", text, "--layers", 1, "--width", 32, "--heads", 2, "--context", 16, "--batch-size", 16,
+                           "--steps", 120, "--learning-rate", 0.01))
+        twice = "ab🙂c🇩🇪ab🙂c"  # and behind it the two characters of a flag
+        for length, told in ((29, twice + "🇩🇪a"), (28, twice + "🇩🇪"), (27, twice + "🇩"), (24, twice + "🇩"), (23, twice), (20, twice)):
+            self.assertEqual(self.assert_ok(ask("--prompt", "ab", "--length", length, "--temperature", 0)).out, told + "\n", length)
+        self.assert_one_line(ask("--prompt", "🙃"), 1, '"🙃" is not among the characters')
+
     def test_what_cannot_be_continued_is_said(self):
-        self.assert_one_line(self.ask("--prompt", "xyz"), 1, '"x" is not among the 12 characters')
+        self.assert_one_line(self.ask("--prompt", "xyz"), 1, '"x" is not among the characters')
         self.assert_one_line(self.ask("--prompt", ""), 1, "at least one character")
         self.assert_one_line(self.ask("--predict", self.folder / "text.txt"), 2, "give --prompt")
 

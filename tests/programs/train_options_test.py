@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What kolo-train tells while it trains, and the options of its optimizer."""
+import datetime
 import json
 import os
 import pty
@@ -116,6 +117,17 @@ class Progress(ProgramTest):
             seconds = time.monotonic() - begin
             self.assertLess(len(progress(result)), 8 + seconds, "1, 11 and 111 steps, and then one a second")
             self.assertGreaterEqual(len(progress(result)), 3)
+
+    def test_lines_of_the_log_carry_date_and_time(self):
+        before, err, after = datetime.datetime.now(), self.assert_ok(run("kolo-train", *SMALL, "--steps", 1)).err, datetime.datetime.now()
+        line = next(line for line in err.splitlines() if "data: " in line)
+        told = datetime.datetime.strptime(re.match(r"I (\S+ \S+) data: ", line).group(1), "%Y-%m-%d %H:%M:%S.%f")
+        self.assertTrue(before - datetime.timedelta(seconds=1) <= told <= after, line)
+
+    def test_says_the_time_of_day_where_lines_stay(self):
+        out = self.assert_ok(run("kolo-train", *SMALL, "--steps", 2, "--log-steps", 1)).out
+        for step in (1, 2):
+            self.assertRegex(out, rf"(?m)^step {step}/2  epoch .*\)  [0-2]\d:[0-5]\d:[0-6]\d$")
 
     def test_is_rewritten_in_place_on_a_terminal_also_under_kolorun(self):
         train = (*SMALL, "--steps", 30)
