@@ -74,6 +74,9 @@ class BannerReader {
   const std::optional<Missing>& missing() const { return missing_; }
   /// True if mpirun finds fewer slots than the job has ranks; its block about that is not printed.
   bool lacks_slots() const { return lacks_slots_; }
+  /// True if mpirun had no daemon that it could hand a signal on to, as while it starts them; its block about
+  /// that is not printed.
+  bool lacks_daemons() const { return lacks_daemons_; }
   /// The host with which mpirun's daemon network, the ssh that started its daemon, or Slurm has lost contact;
   /// "" for none.
   const std::string& lost_host() const { return lost_host_; }
@@ -114,6 +117,7 @@ class BannerReader {
   std::vector<std::string> ssh_lines_;
   std::optional<Missing> missing_;
   bool lacks_slots_ = false;
+  bool lacks_daemons_ = false;
   std::optional<int> lost_daemon_;
   bool failing_ = false;
 };

@@ -1,6 +1,7 @@
 #include <kolo/launcher/child.h>
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -172,6 +173,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kToEnd{3};
+constexpr size_t kMostCaptured = size_t{16} << 20;
 
 // Waits for the end of `child`; true if it ended by itself with code 0.
 bool end_child(Child& child, bool by_force) {
@@ -189,7 +191,8 @@ bool end_child(Child& child, bool by_force) {
 bool read_into(const OwnedFd& fd, std::string& text) {
   char bytes[4096];
   ssize_t count = 0;
-  while ((count = read(fd.get(), bytes, sizeof bytes)) > 0) text.append(bytes, count);
+  while (text.size() < kMostCaptured && (count = read(fd.get(), bytes, sizeof bytes)) > 0)
+    text.append(bytes, count);
   return count != 0;
 }
 
@@ -201,7 +204,8 @@ CapturedRun run_captured(const std::vector<std::string>& command, std::chrono::s
   Child child = start_child(command);
   const auto deadline = Clock::now() + limit;
   std::optional<int> stopped_by;
-  for (bool open = true; open && !stopped_by && Clock::now() < deadline;) {
+  const auto is_too_long = [&] { return run.out.size() + run.err.size() >= kMostCaptured; };
+  for (bool open = true; open && !stopped_by && !is_too_long() && Clock::now() < deadline;) {
     pollfd fds[] = {{child.out.get(), POLLIN, 0},
                     {child.err.get(), POLLIN, 0},
                     {signals == nullptr ? -1 : signals->fd(), POLLIN, 0}};
@@ -212,8 +216,11 @@ CapturedRun run_captured(const std::vector<std::string>& command, std::chrono::s
     if (child.err.get() >= 0 && !read_into(child.err, run.err)) child.err = OwnedFd();
     open = read_into(child.out, run.out);
   }
-  const bool in_time = !stopped_by && Clock::now() < deadline;
-  run.good = end_child(child, !in_time);
+  const bool in_time = Clock::now() < deadline;
+  run.good = end_child(child, stopped_by || is_too_long() || !in_time);
+  if (!run.good) run.why = "it failed";
+  if (is_too_long()) run.why = fmt::format("it printed over {} MiB", kMostCaptured >> 20);
+  else if (!in_time) run.why = fmt::format("it did not end within {} s", limit.count());
   if (child.err.get() >= 0) read_into(child.err, run.err);
   if (stopped_by) kill(getpid(), *stopped_by);
   return run;

@@ -69,7 +69,7 @@ void Watcher::discover() {
       warned_ = false;
       return;
     }
-    why = run.err.empty() ? "it failed" : run.err.substr(0, run.err.find('\n'));
+    why = run.err.empty() ? run.why : run.err.substr(0, run.err.find('\n'));
   } catch (const Error& error) {
     why = error.what();
   }

@@ -89,8 +89,9 @@ class Job {
   bool stop_requested_ = false;
   bool ranks_asked_ = false;  // to stop; false where none was there
   bool asked_to_grow_ = false;
-  size_t going_hosts_ = 0;  // as far as they were looked at
-  bool forced_ = false;     // ended without waiting for the ranks
+  size_t going_hosts_ = 0;      // as far as they were looked at
+  bool has_not_begun_ = false;  // the request to stop found the launcher without ranks
+  bool forced_ = false;         // ended without waiting for the ranks
   int exit_code_ = 0;
 };
 
@@ -205,6 +206,10 @@ void Job::read_outputs() {
 
 void Job::flush_sinks() {
   const bool out_read = out_.write_some(), err_read = err_.write_some();
+  for (OutputSink* sink : {&out_, &err_})
+    if (const std::string error = sink->take_error(); !error.empty())
+      router_.say(fmt::format("kolorun: {} cannot be written: {}; lines are missing there",
+                              sink == &out_ ? "stdout" : "stderr", error));
   // Nobody reads what the job writes: what SIGPIPE would do to a program.
   if (!(out_read && err_read) && stage_ != Stage::ended) end_at_once();
 }
@@ -228,6 +233,8 @@ void Job::reap() {
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
     if (pid != mpirun_.pid) continue;
     exit_code_ = detail::shell_code(status);
+    // It takes the signal only once it starts daemons, so no rank was there.
+    has_not_begun_ = stage_ == Stage::stopping && WIFSIGNALED(status) && WTERMSIG(status) == SIGUSR1;
     if (WIFSIGNALED(status)) {
       kill_orphans(elastic_ ? elastic_->watching_process() : -1);
       if (stage_ == Stage::running)
@@ -380,6 +387,10 @@ JobResult Job::run() {
   end_.tell_lost_host();
   const bool could_not_start = end_.tell_start_failure();
   if (could_not_start) exit_code_ = 1;  // mpirun's tells nothing: 255, 135
+  // mpirun then takes the signal for handed on, and ends with 0 as a job that is done.
+  has_not_begun_ = has_not_begun_ || (stop_requested_ && exit_code_ == 0 && router_.banner().lacks_daemons());
+  if (has_not_begun_) router_.say("kolorun: the request to stop came before the ranks had started");
+  if (has_not_begun_) exit_code_ = options_.stopped_exit_code;
   for (flush_sinks(); out_.pending_bytes() + err_.pending_bytes() > 0; flush_sinks()) {
     wait_for_events();
     while (const auto number = signals_.next()) handle_signal(*number);

@@ -21,6 +21,7 @@
 #include <kolo/launcher/machines.h>
 #include <kolo/launcher/mpirun_command.h>
 #include <kolo/launcher/options.h>
+#include <kolo/launcher/output.h>
 #include <kolo/launcher/program_search.h>
 #include <kolo/launcher/rank_starter.h>
 #include <kolo/launcher/restarts.h>
@@ -30,7 +31,7 @@
 namespace kolo::launcher {
 namespace {
 
-void tell(const std::string& sentence) { fmt::print(stderr, "kolorun: {}\n", sentence); }
+void tell(const std::string& sentence) { tell_user("kolorun: " + sentence); }
 
 // mpirun's --wdir, from which it starts a program whose name has a slash; "" without it.
 std::string folder_of_ranks(const Options& options) {

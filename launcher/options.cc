@@ -231,9 +231,14 @@ void read_elastic_hosts(Options& options, const po::variables_map& values, const
         "IPv6");
   if (const std::string& command = options.elastic->discover; !command.empty()) {
     const auto printed = ask({"sh", "-c", command});
-    if (printed) options.hosts = parse_discovered(*printed, options.hosts, options.elastic->slots_per_host);
-    else if (options.hosts.empty())
+    if (!printed && options.hosts.empty())
       throw NotFoundError("--discover {}: it failed, or took over 5 s, and no hosts are named", command);
+    try {
+      if (printed) options.hosts = parse_discovered(*printed, options.hosts, options.elastic->slots_per_host);
+    } catch (const InvalidArgumentError& error) {
+      if (options.hosts.empty())
+        throw InvalidArgumentError("--discover {}: {}; no hosts are named", command, error.what());
+    }  // else HostWatch finds the same, and tells it
   } else if (options.hosts.empty() && values.count("ranks")) {
     options.hosts = {{"localhost", *given_ranks(values)}};
   }

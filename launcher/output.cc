@@ -9,6 +9,8 @@
 #include <cctype>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
+#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -160,15 +162,21 @@ bool OutputSink::write_some() {
     if (poll(&ready, 1, 0) <= 0) return true;
     const ssize_t count = write(fd_, pending_.data() + written_, std::min(kWithoutWaiting, pending_bytes()));
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return true;
-    if (count < 0) {
+    if (count < 0 && errno == EPIPE) {
       drop();
       return false;
+    }
+    if (count < 0) {
+      if (!std::exchange(has_failed_, true)) error_ = std::strerror(errno);
+      break;
     }
     written_ += count;
   }
   drop();
   return true;
 }
+
+void tell_user(const std::string& line) { std::fputs((line + "\n").c_str(), stderr); }
 
 std::string with_prefix(Prefix prefix, int ranks, int rank, std::string_view line) {
   const bool bare = rank == kMpirunItself || prefix == Prefix::never ||

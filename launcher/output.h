@@ -74,8 +74,11 @@ class OutputSink {
  public:
   explicit OutputSink(int fd) : fd_(fd), is_terminal_(isatty(fd) == 1) {}
   void add_line(std::string_view line, char end = '\n');
-  /// Writes what can be written without waiting. False once nobody reads any more; all is then dropped.
+  /// Writes what can be written without waiting. False once nobody reads any more; all is then dropped. So it
+  /// is where the disk is full, for which the job goes on.
   bool write_some();
+  /// Why text was dropped though somebody may read it, told once; "" if none was.
+  std::string take_error() { return std::exchange(error_, ""); }
   size_t pending_bytes() const { return pending_.size() - written_; }
   void drop() { pending_.clear(), written_ = 0; }
   int fd() const { return fd_; }
@@ -86,7 +89,12 @@ class OutputSink {
   bool is_terminal_;
   std::string pending_;
   size_t written_ = 0;
+  bool has_failed_ = false;
+  std::string error_;
 };
+
+/// Writes the line to stderr. One that cannot be written is lost: no job ends for it.
+void tell_user(const std::string& line);
 
 /// The line as it is printed: with `[rank] ` before it where `prefix` asks for it.
 std::string with_prefix(Prefix prefix, int ranks, int rank, std::string_view line);

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <kolo/core/base/requeue.h>
+#include <kolo/launcher/output.h>
 
 namespace kolo::launcher {
 namespace {
@@ -34,12 +35,11 @@ int requeue(const Options& options, std::optional<std::int64_t> last_step, Signa
   constexpr const char* kWho = "kolorun";
   const detail::BatchJob job = batch_job_of(options.allotment);
   if (job.system == "Grid Engine") {
-    fmt::print(stderr, "{}; Grid Engine starts job {} again\n", detail::stopped_text(kWho, last_step),
-               job.job);
+    tell_user(
+        fmt::format("{}; Grid Engine starts job {} again", detail::stopped_text(kWho, last_step), job.job));
     return kGridEngineStartsAgain;
   }
-  const auto say = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
-  if (detail::ask_for_requeue(job, kWho, last_step, say)) wait_to_be_ended(signals);
+  if (detail::ask_for_requeue(job, kWho, last_step, tell_user)) wait_to_be_ended(signals);
   return options.stopped_exit_code;
 }
 

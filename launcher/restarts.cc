@@ -1,6 +1,7 @@
 #include <kolo/launcher/restarts.h>
 
 #include <fmt/core.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +14,7 @@
 #include <kolo/core/base/stop_time.h>
 #include <kolo/launcher/elastic_hosts.h>
 #include <kolo/launcher/job.h>
+#include <kolo/launcher/output.h>
 #include <kolo/launcher/output_files.h>
 #include <kolo/launcher/requeue.h>
 
@@ -80,7 +82,7 @@ class Restarts {
 };
 
 void Restarts::tell(const std::string& sentence) {
-  fmt::print(stderr, "kolorun: {}\n", sentence);
+  tell_user("kolorun: " + sentence);
   if (files_) files_->add("kolorun: " + sentence);
 }
 
@@ -132,10 +134,12 @@ int Restarts::final_code(int code) const {
 }
 
 // The hosts did not come, or a signal has ended the waiting for them. Queued again the job gets others.
+// SIGTERM is how a batch system ends a job; Ctrl-C is a user's.
 int Restarts::code_without_start(int code) {
-  constexpr int kGaveUp = 1;
+  constexpr int kGaveUp = 1, kTerminated = 128 + SIGTERM;
   if (elastic_->is_ended_by_slurm()) return code;
-  return code == kGaveUp && options_.requeue ? requeue(options_, last_step_, signals_) : code;
+  const bool may_go_on = code == kGaveUp || code == kTerminated;
+  return may_go_on && options_.requeue ? requeue(options_, last_step_, signals_) : code;
 }
 
 int Restarts::run() {

@@ -443,6 +443,21 @@ TEST(Banner, NamesAnotherCodeThanThatOfAStop) {
   EXPECT_THAT(reader.read(dashes), SizeIs(4));
 }
 
+// Asked to stop while its daemons start.
+TEST(Banner, DropsTheBlockOnDaemonsThatASignalDidNotReach) {
+  BannerReader reader(false);
+  std::vector<std::string> printed;
+  for (const char* line :
+       {"--------------------------------------------------------------------------",
+        "ORTE does not know how to route a message to the specified daemon",
+        "located on the indicated node:", "", "  my node:   vm", "  target node:  othernode", "",
+        "This is usually an internal programming error that should be",
+        "--------------------------------------------------------------------------"})
+    for (const std::string& told : reader.read(line)) printed.push_back(told);
+  EXPECT_THAT(printed, IsEmpty());
+  EXPECT_TRUE(reader.lacks_daemons());
+}
+
 TEST(BannerOfSrun, NamesTheNodeThatSlurmTakesForDown) {
   BannerReader reader(true);
   EXPECT_THAT(reader.read("srun: error: Node failure on node3"), IsEmpty());

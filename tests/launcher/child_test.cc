@@ -16,5 +16,18 @@ TEST(ContentsOf, WhatCannotBeReadIsEmpty) {
   EXPECT_EQ(contents_of("/proc/self/nothing"), "");
 }
 
+TEST(RunCaptured, EndsAProgramThatDoesNotEndOrPrintsTooMuchAndSaysSo) {
+  using std::chrono::seconds;
+  const auto why = [](const std::string& script, int limit_s) {
+    const CapturedRun run = run_captured({"sh", "-c", script}, seconds(limit_s), nullptr);
+    EXPECT_FALSE(run.good);
+    EXPECT_LT(run.out.size(), size_t{17} << 20);
+    return run.why;
+  };
+  EXPECT_EQ(why("exit 3", 60), "it failed");
+  EXPECT_EQ(why("exec sleep 60", 1), "it did not end within 1 s");
+  EXPECT_EQ(why("exec yes", 60), "it printed over 16 MiB");
+}
+
 }  // namespace
 }  // namespace kolo::launcher

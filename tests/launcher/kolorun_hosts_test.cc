@@ -2,6 +2,7 @@
 // host names.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -43,6 +44,20 @@ TEST_F(KolorunHosts, GetTheirNamesTheVariablesAndAPrefix) {
   EXPECT_THAT(program.out(),
               AllOf(HasSubstr("[0] node1 kolorun x y fast\n"), HasSubstr("[1] node2 kolorun x y fast\n"),
                     testing::ContainsRegex("(^|\n)\\{\"a\":1\\}\n")));
+}
+
+// A batch system may end a job while mpirun waits for the daemons of other hosts. Nothing was done, so exit
+// code 0 would be wrong.
+TEST_F(KolorunHosts, ThatHaveNotAnsweredEndAStoppedJobWithTheCodeOfAStop) {
+  std::filesystem::remove(folder_ + "/asked");
+  std::ofstream(folder_ + "/ssh") << "#!/bin/sh\n: > " << folder_ << "/asked\nexec sleep 60\n";
+  RunningProgram program(kolorun({"--host", "node1:1", "--", "true"}, {path_, "KOLO_STOPPED_EXIT_CODE=75"}));
+  for (int look = 0; look < 3000 && !std::filesystem::exists(folder_ + "/asked"); ++look)
+    poll(nullptr, 0, 10);
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.finish(), 75);
+  EXPECT_THAT(program.err(), HasSubstr("kolorun: the request to stop came before the ranks had started\n"));
+  EXPECT_THAT(program.err(), testing::Not(HasSubstr("ORTE does not know")));
 }
 
 TEST_F(KolorunHosts, TakeAProgramThatLiesBesideKolorun) {

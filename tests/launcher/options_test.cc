@@ -10,8 +10,11 @@
 namespace kolo::launcher {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
+using testing::ThrowsMessage;
 
 Options parse(std::initializer_list<const char*> words, const Environment& environment = {}) {
   std::vector<const char*> argv = {"kolorun"};
@@ -328,6 +331,20 @@ TEST(ElasticOptions, TakeTheHostsThatDiscoveryPrints) {
   EXPECT_THAT(options.hosts, ElementsAre(Host{"a", 2}, Host{"b", 3}, Host{"c", 4}));
   EXPECT_EQ(options.ranks, 9);
   EXPECT_THROW(with([](const auto&) { return std::nullopt; }), NotFoundError);
+  EXPECT_THAT([&] { with([](const auto&) { return std::optional<std::string>("a:many\n"); }); },
+              ThrowsMessage<InvalidArgumentError>(
+                  AllOf(StartsWith("--discover list: line:1: \"many\""), HasSubstr("no hosts are named"))));
+}
+
+TEST(ElasticOptions, KeepTheNamedHostsWhereDiscoveryPrintsNone) {
+  const std::vector<const char*> words = {"kolorun",    "--elastic", "-H", "a:2",
+                                          "--discover", "list",      "--", "p"};
+  for (const char* printed : {"a:many\n", "", "a b c\n"}) {
+    const Options options =
+        parse_command_line(static_cast<int>(words.size()), words.data(), {},
+                           [&](const auto&) { return std::optional<std::string>(printed); });
+    EXPECT_THAT(options.hosts, ElementsAre(Host{"a", 2})) << printed;
+  }
 }
 
 TEST(Options, AreAllInTheHelp) {

@@ -61,6 +61,45 @@ class StandardDescriptors(ProgramTest):
         self.assertEqual(done.stdout, "[0] a\n[0] b\n")
 
 
+class FullDisk(ProgramTest):
+    """Of a batch job's output file: a training of hours does not end for a line that nobody gets."""
+
+    def test_the_job_goes_on_without_its_lines_and_says_so_where_it_can(self):
+        script = "kolorun -n 2 -- sh -c 'echo a; echo b >&2; sleep 0.5; echo c; echo d >&2; touch ran'"
+        for full, stream, other in ((">/dev/full", "stdout", ("b", "d")), ("2>/dev/full", "stderr", ("a", "c"))):
+            with self.subTest(full=full):
+                done = shell(f"{script} {full}", self.folder)
+                self.assertEqual(done.returncode, 0, done)
+                (self.folder / "ran").unlink()
+                said = done.stdout + done.stderr
+                for letter in other:
+                    self.assertIn(f"[1] {letter}\n", said)
+                if stream == "stdout":
+                    self.assertEqual(said.count("kolorun: stdout cannot be written: No space left on device; lines are missing there\n"), 1, said)
+
+    def test_errors_keep_their_exit_code(self):
+        for words, code in (("-n 2 no-such-program", 1), ("--no-such-option", 2), ("-n 1 --restarts 1 -- sh -c 'exit 3'", 3)):
+            self.assertEqual(shell(f"kolorun {words} 2>/dev/full", self.folder).returncode, code, words)
+
+
+class WaitingForHosts(ProgramTest):
+    def test_a_batch_job_that_is_ended_while_it_waits_is_queued_again(self):
+        brequeue = self.folder / "brequeue"
+        brequeue.write_text("#!/bin/sh\necho $@ >asked\n")
+        brequeue.chmod(0o755)
+        job = subprocess.Popen([BIN / "kolorun", "--elastic", "--requeue", "--", "true"], stderr=subprocess.PIPE, text=True, cwd=self.folder,
+                               env=environment(LSB_JOBID="77", LSB_MCPU_HOSTS="kolo-no-such-host 2", PATH=f"{self.folder}:{os.environ['PATH']}"))
+        try:
+            self.assertIn("waiting for 1 more rank: kolo-no-such-host does not answer", job.stderr.readline())
+            job.send_signal(signal.SIGTERM)
+            self.assertEqual(job.stderr.readline(), "kolorun: SIGTERM has ended the waiting for hosts\n")
+            self.assertEqual(job.stderr.readline(), "kolorun: stopped; LSF starts job 77 again\n")
+        finally:
+            job.send_signal(signal.SIGTERM)  # as the batch system does then
+            code = finish(job).code
+        self.assertEqual((code, (self.folder / "asked").read_text()), (75, "77\n"))
+
+
 class Children(ProgramTest):
     @unittest.skipUnless(os.path.exists(BIN.parent / "python" / "kolo"), "the Python package is not built")
     def test_what_a_rank_starts_is_refused_and_the_job_ends(self):
