@@ -73,6 +73,17 @@ class StartAveragesHook final : public SessionRunHook {
   Operation start_;
 };
 
+// Of rank 0, before its first checkpoint: who finds one finds beside it what it is. The session has locked
+// the folder.
+class FillFolderHook final : public SessionRunHook {
+ public:
+  explicit FillFolderHook(std::function<void()> fill) : fill_(std::move(fill)) {}
+  void after_create_session(Session&) override { fill_(); }
+
+ private:
+  const std::function<void()> fill_;
+};
+
 // A JSON object of texts.
 std::map<std::string, std::string> names_from(const std::string& file) {
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 24;
@@ -145,7 +156,7 @@ class TrainingRun {
     load();
     start(place_in(options_.checkpoint_dir, data_->train->size()));
     check_start();
-    fill_folder();
+    batches_->read_into(feed_memory(session_->session()));
     catch_up();
     begin();
     take_steps();
@@ -248,6 +259,8 @@ MonitoredTrainingSessionOptions TrainingRun::settings() {
   for (SavedState& state : watch_->saved_states()) made.saved_state.push_back(std::move(state));
   made.hooks = {std::make_shared<BroadcastGlobalVariablesHook>(0),
                 std::make_shared<StopAtStepHook>(last_step_)};
+  if (writes_folder_)
+    made.chief_only_hooks.push_back(std::make_shared<FillFolderHook>([this] { fill_folder(); }));
   for (const Variable& average : net_->recipe->averages) first_weights_.names.emplace(average.name(), "");
   made.initial_weights = first_weights_;
   if (net_->recipe->start_averages)
@@ -292,11 +305,8 @@ void TrainingRun::open() {
 
 // What stands there beside the checkpoints.
 void TrainingRun::fill_folder() {
-  batches_->read_into(feed_memory(session_->session()));
-  shared_errors([&] {
-    if (writes_folder_) write_inference_graph(options_.checkpoint_dir, {net_->inferred});
-    if (writes_folder_ && !options_.found) write_config(options_.checkpoint_dir);
-  });
+  write_inference_graph(options_.checkpoint_dir, {net_->inferred});
+  if (!options_.found) write_config(options_.checkpoint_dir);
 }
 
 ProgressOptions TrainingRun::progress_options() {
