@@ -7,8 +7,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <sstream>
 
 #include <kolo/core/base/env.h>
+#include <kolo/core/base/stop_time.h>
 
 namespace kolo::detail {
 namespace {
@@ -23,6 +26,34 @@ std::string last_line(std::string text) {
 ProgramEnd run_here(const std::vector<std::string>& command) {
   const bool is_question = command.size() > 1 && command[1] == "show";
   return is_question ? ask_program(command) : run_program(command, kLongestRequest);
+}
+
+// Of `scontrol show job`; "" if it does not tell that.
+std::string field(const std::string& told, const std::string& name) {
+  std::istringstream words(told);
+  for (std::string word; words >> word;)
+    if (word.starts_with(name + "=")) return word.substr(name.size() + 1);
+  return "";
+}
+
+// Of [days-]hours:minutes:seconds; nothing for UNLIMITED.
+std::optional<std::int64_t> seconds_of(const std::string& time) {
+  int days = 0, hours = 0, minutes = 0, seconds = 0;
+  const bool has_days = time.find('-') != std::string::npos;
+  const int found = has_days ? std::sscanf(time.c_str(), "%d-%d:%d:%d", &days, &hours, &minutes, &seconds) - 1
+                             : std::sscanf(time.c_str(), "%d:%d:%d", &hours, &minutes, &seconds);
+  if (found != 3) return std::nullopt;
+  return ((std::int64_t{days} * 24 + hours) * 60 + minutes) * 60 + seconds;
+}
+
+// A job that scancel ends and one whose time is over are both COMPLETING with an end; Slurm tells more only
+// when all of the job is gone. One that is queued again by hand has no end then.
+bool is_cancelled(const std::string& told) {
+  const std::string state = field(told, "JobState");
+  if (state == "CANCELLED") return true;
+  if (state != "COMPLETING" || !parse_slurm_time(field(told, "EndTime"))) return false;
+  const auto ran = seconds_of(field(told, "RunTime")), limit = seconds_of(field(told, "TimeLimit"));
+  return !limit || !ran || *ran < *limit;
 }
 
 std::atomic<int> code_at_end{0};
@@ -43,6 +74,8 @@ RequeueRequest plan_requeue(const BatchJob& job, const RunProgram& run) {
   for (const char* obstacle : {"Requeue=0", "BatchFlag=0"})
     if (told.find(obstacle) != std::string::npos)
       return {{}, fmt::format("scontrol show job says {}", obstacle)};
+  // Slurm would start it again, and its user could not get rid of it.
+  if (is_cancelled(told)) return {{}, "it was cancelled"};
   return {{"scontrol", "requeue", job.job}, ""};
 }
 

@@ -18,7 +18,7 @@ struct RequeueRequest {
   std::string why_not;  // "" if there is a command
 };
 
-/// Slurm: `scontrol requeue`, unless the job is no batch script or may not be requeued; LSF: `brequeue`; PBS:
+/// Slurm: `scontrol requeue`, unless the job is no batch script, may not be requeued or was cancelled; LSF: `brequeue`; PBS:
 /// `qrerun`.
 RequeueRequest plan_requeue(const BatchJob& job, const RunProgram& run);
 

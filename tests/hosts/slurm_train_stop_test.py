@@ -90,6 +90,14 @@ class Stop(slurm.StoppedTrainings):
         self.assertEqual(result.code, 75, result)
         self.assertEqual(len(re.findall(r"kolo: stopped at step \d+; Slurm did not start the job again: scontrol show job says BatchFlag=0", result.err)), 1, result)
 
+    def test_a_cancelled_training_saves_and_stays_cancelled(self):
+        job = self.submit("--requeue", steps=400, ms=300)
+        self.wait_for_line(job, "starts at step 0")
+        self.lab.run(["scancel", job])
+        self.assertEqual(self.lab.wait_until_over(job)["JobState"], "CANCELLED", self.lab.output(job))
+        self.assertIn("; Slurm did not start the job again: it was cancelled", self.lab.output(job))
+        self.assertIn(f"ends at step {self.saved()[0]}", self.lab.output(job))
+
     def test_a_job_that_cannot_be_queued_again_says_so(self):
         result = self.lab.run(["salloc", "-Q", "-N2", "-n2", "--time=1", KOLORUN, "--requeue", "--stop-before", 56, SLEEPY, self.folder / "ck", 400, 100])
         self.assertEqual(result.code, 75, result)

@@ -38,6 +38,24 @@ TEST(Requeue, IsNotAskedForWhereTheJobCannotBeStartedAgain) {
   EXPECT_THAT(plan_requeue(job_of("Flux"), saying("")).why_not, HasSubstr("no command"));
 }
 
+// As Slurm 22.05 told of jobs whose processes had got SIGTERM.
+TEST(Requeue, IsNotAskedForWhereTheJobWasCancelled) {
+  const auto why_not = [](const std::string& told) {
+    return plan_requeue(job_of("Slurm"), saying("Requeue=1 BatchFlag=1 " + told)).why_not;
+  };
+  const std::string end = "StartTime=2026-11-28T13:49:22 EndTime=2026-11-28T13:50:25";
+  EXPECT_EQ(why_not("JobState=COMPLETING RunTime=00:01:03 TimeLimit=365-00:00:00 " + end),
+            "it was cancelled");
+  EXPECT_EQ(why_not("JobState=COMPLETING RunTime=00:01:03 TimeLimit=UNLIMITED " + end), "it was cancelled");
+  EXPECT_EQ(why_not("JobState=CANCELLED"), "it was cancelled");
+  // Its time is over, it was queued again by hand, or it got a signal alone.
+  EXPECT_EQ(why_not("JobState=COMPLETING RunTime=00:01:03 TimeLimit=00:01:00 " + end), "");
+  EXPECT_EQ(why_not("JobState=COMPLETING RunTime=1-00:00:00 TimeLimit=1-00:00:00 " + end), "");
+  EXPECT_EQ(why_not("JobState=COMPLETING RunTime=00:00:00 TimeLimit=UNLIMITED EndTime=Unknown"), "");
+  EXPECT_EQ(why_not("JobState=RUNNING RunTime=00:01:03 TimeLimit=365-00:00:00 EndTime=2027-11-28T13:49:27"),
+            "");
+}
+
 // What is said and run, in this order.
 struct Course {
   std::vector<std::string> steps;
