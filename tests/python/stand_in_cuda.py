@@ -87,7 +87,8 @@ def value_of(tensor):
 @pytest.fixture
 def gpu(started, monkeypatch):
     """The current stream."""
-    main, current = Stream(), threading.local()
+    main, current, pinned = Stream(), threading.local(), []
+    main.pinned = pinned
 
     @contextlib.contextmanager
     def inside(stream):
@@ -100,7 +101,8 @@ def gpu(started, monkeypatch):
     monkeypatch.setattr(torch.cuda, "stream", inside)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
     monkeypatch.setattr(staging, "_pinned_like", lambda tensor: spoil(torch.empty(tensor.shape, dtype=tensor.dtype)))
-    monkeypatch.setattr(staging, "_on_device_like",
+    monkeypatch.setattr(staging, "pin", lambda tensor: pinned.append(tensor.data_ptr()) or (lambda: None))
+    monkeypatch.setattr(staging, "on_device_like",
                         lambda tensor, device: on_gpu(spoil(torch.empty(tensor.shape, dtype=tensor.dtype))))
     monkeypatch.setattr(staging, "_streams", {})
     return main

@@ -7,7 +7,7 @@ import torch
 from stand_in_cuda import gpu, on_gpu, plain, value_of  # noqa: F401
 
 import kolo.torch as hvd
-from kolo.torch import gradient_exchange
+from kolo.torch import staging
 
 TYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.uint8, torch.int32, torch.int64]
 
@@ -131,14 +131,77 @@ def test_a_graph_cannot_capture_an_operation(gpu, monkeypatch):
         hvd.allreduce(on_gpu(torch.ones(4)))
 
 
-def test_an_optimizer_averages_gradients_of_a_gpu(gpu, rank, size, monkeypatch):
-    monkeypatch.setattr(gradient_exchange, "GradientBuckets", None)  # which would write where the gradients are
-    parameter = torch.nn.Parameter(on_gpu(torch.zeros(3)))
-    optimizer = hvd.DistributedOptimizer(torch.optim.SGD([parameter], lr=1.0), named_parameters=[("w", parameter)])
-    for step in range(3):
-        parameter.grad = on_gpu(torch.full((3,), float(rank + step)))
+@pytest.fixture
+def ranks(size):
+    if size == 1:
+        pytest.skip("gradients of one rank go nowhere")
+
+
+def optimizer_of(parameters):
+    named = [(f"w{i}", parameter) for i, parameter in enumerate(parameters)]
+    return hvd.DistributedOptimizer(torch.optim.SGD(parameters, lr=1.0), named_parameters=named)
+
+
+def gradient(rank, step, place):
+    return torch.arange(16 * place + 16, dtype=torch.float32) + rank * 10 + step
+
+
+def take_steps(optimizer, parameters, rank, size, steps):
+    for step in range(steps):
+        for place, parameter in enumerate(parameters):
+            if parameter.grad is None:
+                parameter.grad = on_gpu(gradient(rank, step, place))
+            else:  # as the backward pass, in place
+                value = gradient(rank, step, place)
+                torch.cuda.current_stream().later(lambda grad=parameter.grad, value=value: plain(grad).copy_(value))
         optimizer.synchronize()
-        assert value_of(parameter.grad).tolist() == [(size - 1) / 2 + step] * 3
+        for place, parameter in enumerate(parameters):
+            expected = sum(gradient(r, step, place) for r in range(size)) / size
+            assert value_of(parameter.grad).allclose(expected), (step, place)
+
+
+def test_an_optimizer_averages_gradients_of_a_gpu_in_pinned_buckets(gpu, rank, size, ranks):
+    parameters = [torch.nn.Parameter(on_gpu(torch.zeros(16 * place + 16))) for place in range(5)]
+    optimizer = optimizer_of(parameters)
+    take_steps(optimizer, parameters, rank, size, 4)
+    addresses = [parameter.grad.data_ptr() for parameter in parameters]
+    take_steps(optimizer, parameters, rank, size, 2)
+    assert addresses == [parameter.grad.data_ptr() for parameter in parameters], "gradients stay in their buckets"
+    assert gpu.pinned, "buckets are pinned"
+
+
+def test_a_bucket_travels_in_one_copy(gpu, rank, size, ranks, monkeypatch):
+    parameters = [torch.nn.Parameter(on_gpu(torch.zeros(16 * place + 16))) for place in range(5)]
+    optimizer = optimizer_of(parameters)
+    take_steps(optimizer, parameters, rank, size, 2)
+    copies, copy_behind = [], staging.copy_behind
+    monkeypatch.setattr(staging, "copy_behind", lambda *args: copies.append(args) or copy_behind(*args))
+    take_steps(optimizer, parameters, rank, size, 1)
+    assert len(gpu.pinned) == 1 and len(copies) == 2
+
+
+def test_the_caller_does_not_wait_for_gradients_before_the_end_of_a_step(gpu, rank, size, ranks):
+    parameter = torch.nn.Parameter(on_gpu(torch.zeros(16)))
+    optimizer = optimizer_of([parameter])
+    take_steps(optimizer, [parameter], rank, size, 3)
+    may_go_on = threading.Event()
+    gpu.later(lambda: may_go_on.wait(30))
+    gpu.later(lambda: plain(parameter.grad).fill_(7))
+    exchange = optimizer._exchange
+    exchange.start(parameter)
+    may_go_on.set()
+    optimizer.synchronize()
+    assert value_of(parameter.grad).tolist() == [7] * 16
+
+
+def test_parameters_on_both_devices_keep_to_the_engine(gpu, rank, size):
+    device, host = torch.nn.Parameter(on_gpu(torch.zeros(3))), torch.nn.Parameter(torch.zeros(3))
+    optimizer = optimizer_of([device, host])
+    for step in range(3):
+        device.grad, host.grad = on_gpu(torch.full((3,), float(rank))), torch.full((3,), float(rank))
+        optimizer.synchronize()
+        assert value_of(device.grad).tolist() == host.grad.tolist() == [(size - 1) / 2] * 3
+    assert not gpu.pinned
 
 
 def test_parameters_are_broadcast(gpu, rank, size):

@@ -65,16 +65,28 @@ class GradientBuckets:
             if gradient is None:
                 self._absent.append(place)
             self._move(parameter, place)
+        self._send(place)
+
+    def _send(self, place: int) -> None:
         self._native.ready(place)
+
+    def _await_sent(self) -> None:
+        """Whatever ready() has left for later has begun."""
+
+    def _take_back(self) -> None:
+        """The buckets hold the reduced gradients."""
 
     def wait(self, is_complete: bool, number: Optional[int]) -> None:
         """All gradients are reduced; those that no rank has are None. is_complete, number: of StepWord, which then holds
         what all ranks say."""
+        with horovods_errors():
+            self._await_sent()
         self.word.write(is_complete, self._absent, number)
         self._absent = []
         self._native.ready(len(self._views))
         with horovods_errors():
             self._native.wait()
+        self._take_back()
         self.is_over = not self.word.all_take_part()
         absent = set(self.word.absent_everywhere())
         for parameter, place in self._place.items() if absent else ():

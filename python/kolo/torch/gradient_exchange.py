@@ -11,6 +11,7 @@ from kolo.errors import InvalidArgumentError
 from kolo.torch.compression import NoneCompressor
 from kolo.torch.drift_check import DriftCheck
 from kolo.torch.errors import HorovodInternalError
+from kolo.torch.gpu_buckets import buckets_for, can_be_in_buckets
 from kolo.torch.gradient_buckets import GradientBuckets, Usage
 from kolo.torch.handles import Handle, synchronize
 from kolo.torch.objects import allgather_object, broadcast_object
@@ -57,15 +58,9 @@ class GradientExchange:
         """Before the first step. label: of this optimizer, the same on all ranks. With groups: collective."""
         self._names = {parameter: name for name, parameter in named}
         self._label = label
-        self._keep_to_the_engine(named)
         if self.groups is not None:
             self._form_groups([parameter for _, parameter in named])
         self.reset()
-
-    def _keep_to_the_engine(self, named: Sequence[Tuple[str, Parameter]]) -> None:
-        """Gradients of a GPU are copied to the host for an operation; buckets' memory is where the backward pass writes."""
-        if any(parameter.is_cuda for _, parameter in named):
-            self._may_ever_use_buckets = self._may_use_buckets = False
 
     def like_it(self, copies: Dict[Parameter, Parameter]) -> "GradientExchange":
         """The same for the copies of its parameters. Not collective."""
@@ -83,7 +78,6 @@ class GradientExchange:
         if self._usage is not None:
             self._usage.retire()
         self._usage = None
-        self._keep_to_the_engine(named)
         self._may_use_buckets = self._may_ever_use_buckets
         for name, parameter in named:
             self._names[parameter] = name
@@ -277,14 +271,15 @@ class GradientExchange:
 
     def _agree_on_buckets(self, order: List[str]) -> None:
         """Behind a step on the engine: buckets in rank 0's order, unless a rank lacks a parameter."""
-        orders_and_sparse = allgather_object((order, self._sparse), name="kolo.torch: order of gradients")
-        sparse = set().union(*(sparse for _, sparse in orders_and_sparse))
-        names = [name for name in orders_and_sparse[0][0] if name not in sparse]
-        if not names or any(set(other) != set(order) for other, _ in orders_and_sparse):
+        own = (order, self._sparse, can_be_in_buckets(list(self._names)))
+        ranks = allgather_object(own, name="kolo.torch: order of gradients")
+        sparse = set().union(*(sparse for _, sparse, _ in ranks))
+        names = [name for name in ranks[0][0] if name not in sparse]
+        if not names or any(set(other) != set(order) or not fits for other, _, fits in ranks):
             self._may_use_buckets = False
             return
         by_name = {name: parameter for parameter, name in self._names.items()}
-        buckets = GradientBuckets([(name, by_name[name]) for name in names], self.op)
+        buckets = buckets_for([(name, by_name[name]) for name in names], self.op)
         buckets.adopt(parameter for parameter in self._names if parameter.grad is not None)
         self._usage = Usage(buckets)
         self._usage.count_step()

@@ -24,8 +24,18 @@ def _pinned_like(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
 
 
-def _on_device_like(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+def on_device_like(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     return torch.empty(tensor.shape, dtype=tensor.dtype, device=device)
+
+
+def pin(tensor: torch.Tensor) -> Optional[Callable[[], None]]:
+    """The tensor's memory, whoever's it is, so that GPUs copy to and from it by themselves. Returns what undoes it; None
+    where the system does not allow it: copies then take longer."""
+    runtime = torch.cuda.cudart()
+    address = tensor.data_ptr()
+    if int(runtime.cudaHostRegister(address, tensor.numel() * tensor.element_size(), 0)) != 0:
+        return None
+    return lambda: runtime.cudaHostUnregister(address)
 
 
 _streams: Dict[torch.device, Any] = {}
@@ -37,7 +47,7 @@ def _stream_of(device: torch.device) -> Any:
     return _streams[device]
 
 
-def _copy_behind(target: torch.Tensor, source: torch.Tensor, device: torch.device) -> Any:
+def copy_behind(target: torch.Tensor, source: torch.Tensor, device: torch.device) -> Any:
     """In the stream of copies, behind what the current stream has so far. Returns the former."""
     stream = _stream_of(device)
     stream.wait_stream(torch.cuda.current_stream(device))
@@ -59,7 +69,7 @@ class _Way:
                 continue
             source = tensor.detach()
             self.host.append(_pinned_like(source))
-            stream = _copy_behind(self.host[-1], source, tensor.device)
+            stream = copy_behind(self.host[-1], source, tensor.device)
             source.record_stream(stream)  # its memory may go to another tensor before the copy has begun
             self.arrived.append(stream.record_event())
 
@@ -75,9 +85,9 @@ class _Way:
         own = self._tensors[place]
         if not own.is_cuda:
             return made
-        target = own if in_place else _on_device_like(made, own.device)
+        target = own if in_place else on_device_like(made, own.device)
         with torch.no_grad():
-            stream = _copy_behind(target.detach(), made, own.device)
+            stream = copy_behind(target.detach(), made, own.device)
         torch.cuda.current_stream(own.device).wait_stream(stream)
         return target
 
@@ -144,12 +154,20 @@ _starter: Optional[_Starter] = None
 _unnamed: Dict[str, int] = {}
 
 
-def drain() -> None:
+def start_later(begin: Callable[[], None]) -> None:
+    """On the thread, in the order of the calls."""
+    global _starter
+    if _starter is None:
+        _starter = _Starter()
+    _starter.add(begin)
+
+
+def drain(what: str = "join") -> None:
     """Returns when all operations have started that were asked for."""
     if _starter is not None:
         is_empty = threading.Event()
         _starter.add(is_empty.set)
-        _await(is_empty, "join")
+        _await(is_empty, what)
 
 
 def _name_for(start: Callable[..., Handle]) -> str:
@@ -159,7 +177,6 @@ def _name_for(start: Callable[..., Handle]) -> str:
 
 
 def _start_later(start: Callable[..., Handle], call: inspect.BoundArguments, first: str) -> Handle:
-    global _starter
     if torch.cuda.is_current_stream_capturing():
         raise RuntimeError("kolo.torch: a CUDA graph cannot capture an operation among ranks; capture what comes before it "
                            "and behind it")
@@ -175,9 +192,7 @@ def _start_later(start: Callable[..., Handle], call: inspect.BoundArguments, fir
     way = _Way(tensors)
     arguments[first] = way.host[0] if isinstance(given, torch.Tensor) else way.host
     pending = _Pending(arguments["name"], lambda: start(*call.args, **call.kwargs), way.arrived)
-    if _starter is None:
-        _starter = _Starter()
-    _starter.add(pending.begin)
+    start_later(pending.begin)
     return Handle(pending, lambda made: way.back(pending.result(made), in_place))
 
 
