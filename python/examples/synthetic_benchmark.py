@@ -2,6 +2,7 @@
 
 mpirun -n 2 python3 synthetic_benchmark.py                       # both, turn about
 mpirun -n 2 python3 synthetic_benchmark.py --with kolo --fp16    # gradients travel as 16 bits
+mpirun -n 2 python3 synthetic_benchmark.py --device cuda         # on GPUs; a rank's is that of its local rank, in turns
 """
 import argparse
 import os
@@ -43,7 +44,7 @@ def resnet(blocks):
 def training_step(options, engine):
     """A function that trains on one batch."""
     torch.manual_seed(1)
-    model = resnet(options.blocks)
+    model = resnet(options.blocks).to(options.device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     if engine == "kolo":
         optimizer = hvd.DistributedOptimizer(optimizer, model.named_parameters(),
@@ -52,7 +53,8 @@ def training_step(options, engine):
         hvd.broadcast_optimizer_state(optimizer, 0)
     else:
         model = nn.parallel.DistributedDataParallel(model)
-    images, labels = torch.randn(options.batch_size, 3, 32, 32), torch.randint(10, (options.batch_size,))
+    images = torch.randn(options.batch_size, 3, 32, 32).to(options.device)
+    labels = torch.randint(10, (options.batch_size,)).to(options.device)
 
     def step():
         optimizer.zero_grad()
@@ -68,6 +70,8 @@ def images_per_second(step, options):
     start = time.perf_counter()
     for _ in range(options.batches):
         step()
+    if options.device == "cuda":
+        torch.cuda.synchronize()
     hvd.barrier()
     return options.batch_size * options.batches / (time.perf_counter() - start)
 
@@ -80,9 +84,12 @@ def main():
     parser.add_argument("--batches", type=int, default=10, help="that are timed together")
     parser.add_argument("--rounds", type=int, default=5, help="of each; the first one, which warms up, is not counted")
     parser.add_argument("--fp16", action="store_true", help="kolo's gradients travel as 16 bits")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     options = parser.parse_args()
 
     hvd.init()
+    if options.device == "cuda":
+        torch.cuda.set_device(hvd.local_rank() % torch.cuda.device_count())
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))  # a rank has its share of the cores
     engines = ["kolo", "gloo"] if options.engines == "both" else [options.engines]
     if "gloo" in engines:

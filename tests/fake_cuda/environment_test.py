@@ -192,6 +192,21 @@ class GpuCheck(FakeGpuTest):
         self.assertEqual([(row["test"], row["status"]) for row in rows], [("numerics/memory", "passed")])
         self.assertIn("is out of memory", rows[0]["unit"])
 
+    def test_python_without_kolo_torch_is_told(self):
+        rows = [json.loads(line) for line in self.check("--only", "torch", **GPU, PYTHONPATH="/nowhere").stdout.splitlines()]
+        self.assertEqual([(row["test"], row["status"], row["unit"]) for row in rows],
+                         [("torch", "skipped", "python3 has no kolo.torch, or no torch with a GPU")])
+
+    def test_kolo_torch_is_told_what_it_trains(self):
+        """By a python3 and a kolorun that answer as they do where both are there."""
+        for name, text in (("python3", "#!/bin/sh\nexit 0\n"),
+                           ("kolorun", "#!/bin/sh\necho \"kolo: 50.0 images/s on each of $2 ranks, 123.5 in all (median)\"\n")):
+            (self.folder / name).write_text(text)
+            (self.folder / name).chmod(0o755)
+        rows = [json.loads(line) for line in self.check("--only", "torch", programs=f"{self.folder}:{BIN}", **GPU).stdout.splitlines()]
+        self.assertEqual([(row["test"], row["status"], row["value"]) for row in rows],
+                         [("torch_1", "passed", 123.5), ("torch_2", "passed", 123.5), ("torch", "passed", None)])
+
     def test_one_of_two_ranks_is_killed(self):
         (self.folder / "mnist").mkdir()
         write_digits(self.folder / "mnist")
