@@ -16,6 +16,7 @@
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/stop_signal.h>
 #include <kolo/core/base/text.h>
+#include <kolo/core/device/engine_book.h>
 #include <kolo/core/runtime/compare_ranks.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/runtime/session_state.h>
@@ -54,7 +55,10 @@ class MonitoredTrainingSession::Impl {
         exceptions_at_start_(std::uncaught_exceptions()) {
     if (options_.master.empty()) detail::require_init_under_launcher("MonitoredTrainingSession");
     install_stop_signals();
-    if (!options_.checkpoint_dir.empty()) propose_record_folder(options_.checkpoint_dir);
+    if (!options_.checkpoint_dir.empty()) {
+      propose_record_folder(options_.checkpoint_dir);
+      propose_engine_folder(options_.checkpoint_dir);
+    }
     try {
       start();
     } catch (...) {

@@ -286,7 +286,7 @@ CudaApi make_api() {
     });
   };
   api.event_elapsed_time = [](float* milliseconds, cudaEvent_t, cudaEvent_t) {
-    return call("cudaEventElapsedTime", [&] { return *milliseconds = 1, cudaSuccess; });
+    return call("cudaEventElapsedTime", [&] { return *milliseconds = elapsed_milliseconds(), cudaSuccess; });
   };
 
   api.stream_begin_capture = [](cudaStream_t stream, cudaStreamCaptureMode mode) {
@@ -341,6 +341,11 @@ CudaApi make_api() {
 }
 
 }  // namespace
+
+float& elapsed_milliseconds() {
+  static float milliseconds = 1;
+  return milliseconds;
+}
 
 cudaError_t launch(const char* name, cudaStream_t stream, std::function<void()> work) {
   ++launch_count();

@@ -26,4 +26,7 @@ T* device_write(void* memory, std::int64_t count) {
 /// One launch: counted as a call, and like one it tells an error that an earlier call has left behind.
 cudaError_t launch(const char* name, cudaStream_t stream, std::function<void()> work);
 
+/// What cudaEventElapsedTime answers: of the engine of cuDNN that ran last. Under state_mutex().
+float& elapsed_milliseconds();
+
 }  // namespace kolo::fake_cuda

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <utility>
 
 #include <kolo/core/device/cuda/check_cuda.h>
@@ -12,14 +11,6 @@
 
 namespace kolo {
 namespace {
-
-// "580.95.05", as the kernel's module tells it; "" where it does not.
-std::string module_version() {
-  std::ifstream file("/sys/module/nvidia/version");
-  std::string version;
-  file >> version;
-  return version;
-}
 
 std::string gpu_text(const CudaApi& api, int gpu) {
   cudaDeviceProp found;
@@ -50,7 +41,7 @@ std::string gpus_text(const CudaApi& api, int gpus) {
 
 std::string driver_text(const CudaApi& api) {
   const DriverState driver = ask_driver(api);
-  const std::string version = module_version();
+  const std::string version = driver_module_version();
   if (!driver.refusal.empty())
     return fmt::format("none ({}){}", driver.refusal,
                        version.empty() ? "" : fmt::format(", driver {}", version));

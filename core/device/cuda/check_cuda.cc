@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
+
 #include <kolo/core/base/error.h>
 
 namespace kolo {
@@ -110,6 +112,13 @@ std::string cuda_version_text(int version) {
 
 // Within a major version every driver runs what a newer minor version has compiled (NVIDIA, CUDA
 // Compatibility, "minor version compatibility").
+std::string driver_module_version() {
+  std::ifstream file("/sys/module/nvidia/version");
+  std::string version;
+  file >> version;
+  return version;
+}
+
 std::string driver_too_old(int driver) {
   if (driver == 0 || driver / 1000 >= CUDART_VERSION / 1000) return "";
   return fmt::format("the driver is for CUDA {}, this build is of CUDA {} and needs driver {} or newer",

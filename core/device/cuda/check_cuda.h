@@ -20,6 +20,8 @@ bool is_sticky(cudaError_t code);
 
 /// 13000 is "13.0".
 std::string cuda_version_text(int version);
+/// "580.95.05", as the kernel's module of the driver tells it; "" where it does not.
+std::string driver_module_version();
 /// Why a driver for CUDA `driver` (as 12020) does not serve this build; "" where it does, and for 0, which is
 /// what CUDA says where it has no driver.
 std::string driver_too_old(int driver);

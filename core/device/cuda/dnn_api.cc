@@ -9,6 +9,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/device/cuda/check_cuda.h>
 #include <kolo/core/device/cuda/gpu_libraries.h>
 #include <kolo/core/device/cuda/handles.h>
 #include <kolo/core/device/cuda/libraries.h>
@@ -32,6 +33,7 @@ OpenedDnn open_dnn() {
   LibraryFunctions functions(cudnn_kind(), CUDART_VERSION / 1000);
   OpenedDnn opened;
   DnnApi& api = opened.api;
+  functions.take("cudnnGetVersion", api.get_version);
   functions.take("cudnnCreate", api.create);
   functions.take("cudnnSetStream", api.set_stream);
   functions.take("cudnnGetLastErrorString", api.get_last_error_string);
@@ -44,6 +46,19 @@ OpenedDnn open_dnn() {
   opened.why = functions.why_not();
   if (!opened.why.empty()) warn_without_dnn(opened.why);
   return opened;
+}
+
+// "NVIDIA H200, driver 580.95.05 (CUDA 13.0), cuDNN 9.14.0".
+std::string machine_text(const CudaApi& cuda, int gpu, const DnnApi& dnn) {
+  cudaDeviceProp found;
+  check_cuda(cuda.get_device_properties(&found, gpu), "cudaGetDeviceProperties");
+  int driver = 0;
+  check_cuda(cuda.driver_get_version(&driver), "cudaDriverGetVersion");
+  const std::string version = driver_module_version();
+  const std::size_t of_dnn = dnn.get_version();
+  return fmt::format("{}, driver {}{}(CUDA {}), cuDNN {}.{}.{}", found.name, version,
+                     version.empty() ? "" : " ", cuda_version_text(driver), of_dnn / 10000,
+                     of_dnn / 100 % 100, of_dnn % 100);
 }
 
 }  // namespace
@@ -75,7 +90,7 @@ DnnHandle* GpuLibraries::dnn(std::string& why) {
   try {
     cudnnHandle_t handle = nullptr;
     check_dnn(*table, table->create(&handle), "cudnnCreate");
-    dnn_ = std::make_shared<DnnHandle>(*table, handle);
+    dnn_ = std::make_shared<DnnHandle>(*table, handle, machine_text(api_, gpu_, *table));
   } catch (const Error& error) {
     warn_without_dnn(why = error.what());
   }

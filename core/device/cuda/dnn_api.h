@@ -17,6 +17,7 @@ namespace kolo {
 /// Named after cuDNN's functions: cudnnBackendFinalize is backend_finalize. A handle belongs to the GPU that
 /// was current when it was made, and is not for two threads at once.
 struct DnnApi {
+  decltype(&cudnnGetVersion) get_version;
   decltype(&cudnnCreate) create;
   decltype(&cudnnSetStream) set_stream;
   decltype(&cudnnGetLastErrorString) get_last_error_string;
@@ -36,10 +37,12 @@ const DnnApi* dnn_api(std::string* why = nullptr);
 void check_dnn(const DnnApi& api, cudnnStatus_t code, const char* call);
 
 struct DnnHandle {
-  DnnHandle(const DnnApi& table, cudnnHandle_t made) : api(table), handle(made) {}
+  DnnHandle(const DnnApi& table, cudnnHandle_t made, std::string of)
+      : api(table), handle(made), machine(std::move(of)) {}
 
   const DnnApi& api;
   const cudnnHandle_t handle;
+  const std::string machine;      // GPU, driver and cuDNN: what engines' times depend on
   cudaStream_t stream = nullptr;  // the handle's, by set_stream of ours; under the mutex
   Mutex mutex;  // held by whoever plans or runs something with the handle, and for what follows
   // Of engines that were measured on this GPU: by the convolution, their place among those that are asked for

@@ -233,7 +233,8 @@ DnnDescriptor DnnTarget::of_json(const DnnApi& api, const std::string& json) {
 
 std::optional<DnnPlan> DnnPlan::make(const DnnApi& api, const DnnTarget& target,
                                      const ConvolutionQuestion& question, std::int64_t most_workspace,
-                                     const Serves& serves, std::string& why, const Time& time) {
+                                     const Serves& serves, std::string& why, const Time& time,
+                                     const std::optional<EngineChoice>& kept) {
   int engines = 0, too_large = 0, refused = 0, wrong = 0;
   std::vector<Candidate> candidates;
   try {
@@ -253,11 +254,17 @@ std::optional<DnnPlan> DnnPlan::make(const DnnApi& api, const DnnTarget& target,
     return std::nullopt;
   }
   put_slow_behind(question.pass, candidates);
+  if (kept && kept->place >= 0 && kept->place < static_cast<std::int64_t>(candidates.size())) {
+    const auto place = static_cast<std::size_t>(kept->place);
+    std::optional<DnnPlan> made;
+    if (candidates[place].engine == kept->engine) made = plan_of(api, target, candidates[place], place);
+    if (made && made->workspace_bytes() <= most_workspace) return made;
+  }
   std::optional<DnnPlan> fastest;
   double least = 0;
   std::size_t timed = 0;
   for (std::size_t place = 0; place < candidates.size(); ++place) {
-    std::optional<DnnPlan> made = plan_of(api, target, candidates[place]);
+    std::optional<DnnPlan> made = plan_of(api, target, candidates[place], place);
     if (!made) ++refused;
     else if (made->workspace_bytes() > most_workspace) ++too_large;
     else if (serves && !serves(place, *made)) ++wrong;
@@ -277,7 +284,7 @@ std::optional<DnnPlan> DnnPlan::make(const DnnApi& api, const DnnTarget& target,
 }
 
 std::optional<DnnPlan> DnnPlan::plan_of(const DnnApi& api, const DnnTarget& target,
-                                        const Candidate& candidate) {
+                                        const Candidate& candidate, std::size_t place) {
   try {
     DnnDescriptor plan(api, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, candidate.configuration);
@@ -291,7 +298,7 @@ std::optional<DnnPlan> DnnPlan::plan_of(const DnnApi& api, const DnnTarget& targ
               api.backend_get_attribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                         CUDNN_TYPE_INT64, 1, &count, &bytes),
               "the workspace of a plan");
-    return DnnPlan(api, std::move(plan), candidate.engine, bytes);
+    return DnnPlan(api, std::move(plan), candidate.engine, place, bytes);
   } catch (const Error&) {
     return std::nullopt;
   }

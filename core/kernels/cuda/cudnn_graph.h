@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <kolo/core/device/cuda/dnn_api.h>
+#include <kolo/core/device/engine_book.h>
 
 namespace kolo::cuda {
 
@@ -73,6 +74,8 @@ class DnnPlan {
   /// All this by its notes; `serves`, where given, is asked last, whether it is true: with the engine's place
   /// among those of such notes, the same whenever this is asked, and its plan.
   /// time: where given, of the first kMostTimed that serve the one is taken for which it is least.
+  /// kept: the engine that was chosen before; where it stands at its place, and needs no more workspace than
+  /// that, it is taken, and nothing else is asked.
   /// Nothing, and why, where there is none. Takes 30 to 100 ms and what `serves` takes, and throws what that
   /// throws.
   static constexpr std::size_t kMostTimed = 4;
@@ -80,11 +83,14 @@ class DnnPlan {
   using Serves = std::function<bool(std::size_t place, DnnPlan& plan)>;
   static std::optional<DnnPlan> make(const DnnApi& api, const DnnTarget& target,
                                      const ConvolutionQuestion& question, std::int64_t most_workspace,
-                                     const Serves& serves, std::string& why, const Time& time = nullptr);
+                                     const Serves& serves, std::string& why, const Time& time = nullptr,
+                                     const std::optional<EngineChoice>& kept = std::nullopt);
 
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
   /// Its number, by which cuDNN's documentation and logs call it.
   std::int64_t engine() const { return engine_; }
+  /// Among those that are asked.
+  std::size_t place() const { return place_; }
 
   /// Enqueues it. All memory is aligned to kAlignment; what the pass makes is written. The handle's mutex is
   /// held. Throws as check_dnn.
@@ -107,13 +113,19 @@ class DnnPlan {
  private:
   // Nothing where the engine does not take the graph.
   static std::optional<DnnPlan> plan_of(const DnnApi& api, const DnnTarget& target,
-                                        const Candidate& candidate);
-  DnnPlan(const DnnApi& api, DnnDescriptor plan, std::int64_t engine, std::int64_t workspace_bytes)
-      : api_(&api), plan_(std::move(plan)), engine_(engine), workspace_bytes_(workspace_bytes) {}
+                                        const Candidate& candidate, std::size_t place);
+  DnnPlan(const DnnApi& api, DnnDescriptor plan, std::int64_t engine, std::size_t place,
+          std::int64_t workspace_bytes)
+      : api_(&api),
+        plan_(std::move(plan)),
+        engine_(engine),
+        place_(place),
+        workspace_bytes_(workspace_bytes) {}
 
   const DnnApi* api_;
   DnnDescriptor plan_;
   std::int64_t engine_;
+  std::size_t place_;
   std::int64_t workspace_bytes_;
   // Addresses are the same in every step.
   std::optional<DnnDescriptor> pack_ = {};

@@ -35,7 +35,7 @@ std::int64_t most_workspace(const KernelInit& init) {
   return (mib < 0 ? tenth : mib) << 20;
 }
 
-// Then another process may choose another engine, and its last bits differ.
+// Then another process may choose another engine, and its last bits differ, unless a file keeps the choice.
 bool chooses_by_time() {
   static const bool chooses = env_string("KOLO_AUTOTUNE").value_or("0") == "1";
   return chooses;
@@ -118,7 +118,19 @@ class Verdicts {
     if (found != known_.end()) return found->second;
     const std::optional<bool> measured = measure(plan);
     if (measured) known_[key] = *measured;
+    else is_complete_ = false;
     return measured.value_or(false);
+  }
+
+  const std::string& name() const { return name_; }
+  /// Of the plan that was chosen, for the file; nothing where memory was too short to look at all of them.
+  std::optional<EngineChoice> choice(const DnnPlan& plan) const {
+    if (!is_complete_) return std::nullopt;
+    EngineChoice made{.engine = plan.engine(), .place = static_cast<std::int64_t>(plan.place())};
+    const auto timed = times_.find(plan.place());
+    made.by_time = chooses_by_time() && timed != times_.end();
+    if (made.by_time) made.milliseconds = timed->second;
+    return made;
   }
 
   /// Milliseconds, measured once: all plans of a process take the same engine. Throws where the GPU is lost.
@@ -135,6 +147,7 @@ class Verdicts {
       if (!check_) make_check();
       took = check_->time_of(run, plan.workspace_bytes());
     } catch (const ResourceExhaustedError&) {  // the one that takes less is taken
+      is_complete_ = false;
     }
     log_debug("{} ({}): cuDNN's engine {} takes {:.4f} ms", init_.node(), name_, plan.engine(), took);
     return times_[place] = took;
@@ -199,7 +212,35 @@ class Verdicts {
   std::map<std::pair<std::size_t, std::int64_t>, bool>& known_;
   std::map<std::size_t, double>& times_;
   std::optional<ConvolutionCheck> check_;
+  bool is_complete_ = true;
 };
+
+// By the file, as an earlier run has chosen; else measured, and written there.
+std::optional<DnnPlan> choose(const KernelInit& init, DnnHandle& dnn, const ConvolutionQuestion& question,
+                              Verdicts& verdicts, std::string& why) {
+  EngineBook* const book = engine_book();
+  std::optional<EngineChoice> kept;
+  if (book != nullptr) kept = book->find(dnn.machine, verdicts.name());
+  // The first that served is none of those that were timed.
+  if (kept && chooses_by_time() && !kept->by_time) kept.reset();
+  auto plan = DnnPlan::make(
+      dnn.api, {.handle = dnn.handle}, question, most_workspace(init),
+      [&](std::size_t place, DnnPlan& candidate) { return verdicts.serves(place, candidate); }, why,
+      chooses_by_time()
+          ? [&](std::size_t place, DnnPlan& candidate) { return verdicts.time(place, candidate); }
+          : DnnPlan::Time(),
+      kept);
+  if (!plan || book == nullptr) return plan;
+  const auto is_kept = [&] {
+    return kept->engine == plan->engine() && kept->place == static_cast<std::int64_t>(plan->place());
+  };
+  if (kept && is_kept()) return plan;
+  if (kept)
+    log_info("{} ({}): engine {} of {} does not serve here any more; engine {} was chosen anew", init.node(),
+             verdicts.name(), kept->engine, book->path(), plan->engine());
+  if (const auto made = verdicts.choice(*plan)) book->note(dnn.machine, verdicts.name(), *made);
+  return plan;
+}
 
 bool is_aligned(const Tensor& tensor) {
   return reinterpret_cast<std::uintptr_t>(tensor.raw()) % DnnPlan::kAlignment == 0;
@@ -267,12 +308,7 @@ std::unique_ptr<Kernel> make_dnn_convolution(KernelInit& init) {
   const MutexLock lock(dnn->mutex);
   const ConvolutionQuestion question = question_of(init, kRoles);
   Verdicts verdicts(init, kRoles, *dnn, question);
-  auto plan = DnnPlan::make(
-      dnn->api, {.handle = dnn->handle}, question, most_workspace(init),
-      [&](std::size_t place, DnnPlan& candidate) { return verdicts.serves(place, candidate); }, why,
-      chooses_by_time()
-          ? [&](std::size_t place, DnnPlan& candidate) { return verdicts.time(place, candidate); }
-          : DnnPlan::Time());
+  auto plan = choose(init, *dnn, question, verdicts, why);
   if (!plan) return init.decline(why);
   tell_precision(init);
   return std::make_unique<DnnConvolution>(init, kRoles, *dnn, std::move(*plan));
