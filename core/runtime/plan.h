@@ -264,6 +264,8 @@ class Plan {
   std::vector<bool> joined_streams() const;
   bool is_repeatable(int position, StreamKernel* on_stream) const;
   void make_segments(Frame& frame) const;
+  // The memory of its device that the node writes.
+  std::vector<const Tensor*> written_by(const Frame& frame, int position) const;
   void join_streams(Frame& frame, const std::vector<std::size_t>& scratch_bytes) const;
   std::unique_ptr<Frame> make_frame(Kernels made);
   void give_arenas_back(const Frame& frame) const;

@@ -93,10 +93,26 @@ void Plan::make_segments(Frame& frame) const {
       const auto& variables = nodes_[p].must_be_initialized;
       members.push_back({.kernel = frame.kernels[p].get(),
                          .context = &frame.contexts[p],
-                         .must_be_initialized = {variables.begin(), variables.end()}});
+                         .must_be_initialized = {variables.begin(), variables.end()},
+                         .written = written_by(frame, p)});
     }
-    frame.segments[segment.first] = make_segment_kernel(std::move(members));
+    const DeviceSet& devices = environment_.devices();
+    frame.segments[segment.first] =
+        make_segment_kernel(std::move(members), devices.find(nodes_[segment.first].device),
+                            devices.find(host_of(graph_, devices)));
   }
+}
+
+std::vector<const Tensor*> Plan::written_by(const Frame& frame, int position) const {
+  const StepNode& node = graph_.nodes[order_[position]];
+  const KernelContext& context = frame.contexts[position];
+  std::vector<const Tensor*> written;
+  for (std::size_t o = 0; o < context.outputs.size(); ++o)
+    if (!node.schema->is_host_output(static_cast<int>(o), node.dtypes[o]))
+      written.push_back(&context.outputs[o]);
+  for (std::size_t i = 0; i < context.inputs.size(); ++i)
+    if (node.schema->input_spec(static_cast<int>(i)).updated) written.push_back(context.inputs[i]);
+  return written;
 }
 
 void Plan::join_streams(Frame& frame, const std::vector<std::size_t>& scratch_bytes) const {

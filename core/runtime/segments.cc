@@ -1,13 +1,16 @@
 #include <kolo/core/runtime/segments.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/runtime/node_log.h>
+#include <kolo/core/runtime/replay_check.h>
 #include <kolo/core/runtime/stream_kernels.h>
 
 namespace kolo {
@@ -32,13 +35,17 @@ std::size_t addresses_of(const KernelContext& context) {
 
 class SegmentKernel final : public Kernel {
  public:
-  explicit SegmentKernel(std::vector<SegmentMember> members) : members_(std::move(members)) {
+  SegmentKernel(std::vector<SegmentMember> members, Device& device, Device& host)
+      : members_(std::move(members)) {
+    std::vector<WrittenMemory> written;
     for (const SegmentMember& member : members_) {
       auto& kernel = dynamic_cast<StreamKernel&>(*member.kernel);
+      for (const Tensor* const tensor : member.written) written.push_back({tensor, &kernel.node_name()});
       kernels_.push_back(&kernel);
       before_.insert(before_.end(), kernel.before().begin(), kernel.before().end());
       passed_.insert(passed_.end(), kernel.passed().begin(), kernel.passed().end());
     }
+    if (choice_of_environment() == "check") check_.emplace(device, host, std::move(written));
   }
 
   void compute(KernelContext&) override {
@@ -48,14 +55,15 @@ class SegmentKernel final : public Kernel {
           throw FailedPreconditionError("Attempting to use uninitialized value {}", variable->name);
     if (!was_captured_) capture();
     if (graph_ == nullptr) return one_by_one();
-    if (choice_of_environment() == "check") check_addresses();
+    if (check_) check_addresses();
     Stream& stream = kernels_.front()->stream();
     for (const StreamKernel* const kernel : kernels_) kernel->log_begin();
     stream.wait_for(before_, passed_);
     for (std::size_t m = 0; m < members_.size(); ++m) kernels_[m]->log_use(*members_[m].context);
     if (!kernels_.front()->has_failed()) {
       put_numbers(stream);
-      graph_->launch();
+      if (compares()) check_->compare([&] { graph_->launch(); }, [&] { put_again(stream); });
+      else graph_->launch();
     }
     for (StreamKernel* const kernel : kernels_) kernel->record_end();
   }
@@ -97,6 +105,22 @@ class SegmentKernel final : public Kernel {
     });
   }
 
+  // Not where the members would draw their next numbers.
+  bool compares() {
+    if (!check_ || launches_++ % kLaunchesPerCheck != 0) return false;
+    return kernels_.front()->stream().native() != nullptr ||
+           std::none_of(kernels_.begin(), kernels_.end(),
+                        [](StreamKernel* kernel) { return kernel->numbered() != nullptr; });
+  }
+
+  // By the numbers of this launch.
+  void put_again(Stream& stream) {
+    stream.enqueue([&] {
+      for (std::size_t m = 0; m < members_.size(); ++m)
+        kernels_[m]->put(*members_[m].context, stream.native());
+    });
+  }
+
   void one_by_one() {
     for (const SegmentMember& member : members_) member.kernel->compute(*member.context);
   }
@@ -116,6 +140,8 @@ class SegmentKernel final : public Kernel {
   std::vector<StepNumber> numbers_;
   bool was_captured_ = false;
   std::unique_ptr<StreamGraph> graph_;  // nullptr: the stream does not keep it
+  std::optional<ReplayCheck> check_;
+  std::int64_t launches_ = 0;
 };
 
 }  // namespace
@@ -156,8 +182,9 @@ std::vector<int> leaders_of(const std::vector<Segment>& segments, std::size_t no
   return leaders;
 }
 
-std::unique_ptr<Kernel> make_segment_kernel(std::vector<SegmentMember> members) {
-  return std::make_unique<SegmentKernel>(std::move(members));
+std::unique_ptr<Kernel> make_segment_kernel(std::vector<SegmentMember> members, Device& device,
+                                            Device& host) {
+  return std::make_unique<SegmentKernel>(std::move(members), device, host);
 }
 
 }  // namespace kolo

@@ -8,8 +8,10 @@
 
 namespace kolo {
 
+class Device;
 class Kernel;
 class KernelContext;
+class Tensor;
 struct VariableStorage;
 
 /// The nodes of a plan from `first` to `last`, by position: members, and names between them.
@@ -33,16 +35,19 @@ struct SegmentMember {
   Kernel* kernel;  // that on_stream has made
   KernelContext* context;
   std::vector<const VariableStorage*> must_be_initialized;
+  std::vector<const Tensor*> written;  // on the device of its stream
 };
 
 /// Does what the members do, in their order. The first call captures their stream's work, and each call
 /// launches it, behind what any of them comes behind. Where it cannot be captured, a line of the debug log
 /// says why and each call runs the members one by one.
-/// The members, which stand in the same stream, outlive it.
-std::unique_ptr<Kernel> make_segment_kernel(std::vector<SegmentMember> members);
+/// The members, which stand in the compute stream of `device`, outlive it. host: a CPU.
+std::unique_ptr<Kernel> make_segment_kernel(std::vector<SegmentMember> members, Device& device, Device& host);
 
 /// KOLO_CUDA_GRAPHS: "0" keeps nothing, nor does KOLO_CUDA_SYNC=1; "check" compares, before each launch, the
-/// addresses that the members have with those that were captured.
+/// addresses that the members have with those that were captured, and in the first launch of each segment and
+/// in every kLaunchesPerCheck-th its bits with those of its members one by one.
+inline constexpr int kLaunchesPerCheck = 50;
 bool keeps_segments();
 
 }  // namespace kolo

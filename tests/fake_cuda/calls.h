@@ -7,7 +7,8 @@
 //                               cudaStreamQuery and cudaEventQuery are in neither: how often they are called
 //                               is a matter of time
 // KOLO_FAKE_CUDA_BREAK=what     as if kolo had a bug: "current", no device is made current; "transpose", the
-//                               first matrix of a product has the wrong flag; "pinned", no memory is pinned
+//                               first matrix of a product has the wrong flag; "pinned", no memory is pinned;
+//                               "graph", the last piece of work of each graph is lost
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -41,6 +41,14 @@ class Counts(FakeGpuTest):
                 losses = {choice: self.step_of(model, steps=20, KOLO_CUDA_GRAPHS=choice)["loss"] for choice in ("0", "check")}
                 self.assertEqual(losses["0"], losses["check"])
 
+    def test_a_graph_that_does_other_work_is_told_in_its_first_launch(self):
+        for model in ("mlp", "gpt"):
+            with self.subTest(model=model):
+                done = run("kolo-bench", "train", "--models", model, *MODELS[model], "--batch", 1, "--steps", 3, "--json", "--device", "gpu",
+                           "--threads", 1, **{**GPU, "KOLO_CUDA_GRAPHS": "check", "KOLO_FAKE_CUDA_BREAK": "graph"})
+                self.assertEqual(done.code, 1, done.err[-2000:])
+                self.assertRegex(done.err, "kept work makes other bits than the same work node by node, the first of them in the memory that node .* writes last")
+
     def test_rows_of_embeddings_are_updated_as_on_the_cpu(self):
         """128 tokens of 65: most rows are named twice."""
         args = ("--batch", 8, "--steps", 20, "--json", "--threads", 1)
