@@ -10,6 +10,8 @@ MEMORY, ILLEGAL_ADDRESS, INVALID_VALUE = 2, 700, 1
 TOLERATED = ("cudaMalloc", "cudaFree", "cudaFreeHost", "cudaStreamDestroy", "cudaEventDestroy", "cudaGraph", "cublasLt")
 CAPTURE = ("cudaStreamBeginCapture", "cudaGraphUpload")  # what fails between the two is put node by node instead
 
+WAITING = {"cudaStreamSynchronize", "cudaEventSynchronize", "cudaMemcpy", "cudaDeviceSynchronize"}
+
 
 class Training(FakeGpuTest):
     def test_losses_are_those_of_the_cpu(self):
@@ -140,6 +142,18 @@ class Failures(FakeGpuTest):
         for k in range(1, len(calls), max(1, len(calls) // 12)):
             with self.subTest(k=k):
                 self.assert_failure_is_told(k, ILLEGAL_ADDRESS)
+
+    def test_nothing_waits_for_a_gpu_that_is_lost(self):
+        """From the call that tells of it to the end of the process. What gives something back then returns the same error at
+        once, as CUDA says of every later call."""
+        result, calls = self.calls_of()
+        self.assert_ok(result)
+        last = len(calls) - 1 - calls[::-1].index("cudaGraphLaunch")
+        for k in (calls.index("cudaMemcpyAsync"), calls.index("cudaGraphLaunch"), last):
+            with self.subTest(k=k):
+                result, calls_then = self.calls_of(KOLO_FAKE_CUDA_FAIL=f"{k + 1}:{ILLEGAL_ADDRESS}")
+                self.assertEqual(result.code, 1)
+                self.assertEqual(WAITING & set(calls_then[k + 1:]), set())
 
 
 class Bugs(FakeGpuTest):
