@@ -1,5 +1,5 @@
-// Numbers that lie one behind the other, read and written at once: a warp that reads 16 bytes a thread has four
-// times as much under way as one that reads 4, and needs a quarter of the instructions.
+// Numbers that lie one behind the other, read and written at once: a warp that reads 16 bytes a thread has
+// four times as much under way as one that reads 4, and needs a quarter of the instructions.
 #pragma once
 
 #include <cstdint>
