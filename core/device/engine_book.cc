@@ -61,7 +61,7 @@ std::vector<EngineEntry> read_engine_file(const std::string& path) {
   try {
     const nlohmann::json json = nlohmann::json::parse(text);
     if (json.at(kVersion).get<int>() != 1)
-      throw DataLossError("{}: its version is {}; this kolo knows 1", path, json.at(kVersion).dump());
+      throw DataLossError("{}: its version is {}; this kolo knows 1", path, json_text(json.at(kVersion)));
     std::vector<EngineEntry> entries;
     for (const nlohmann::json& entry : json.at("engines")) entries.push_back(entry_of(entry));
     return entries;
