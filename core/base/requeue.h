@@ -18,8 +18,8 @@ struct RequeueRequest {
   std::string why_not;  // "" if there is a command
 };
 
-/// Slurm: `scontrol requeue`, unless the job is no batch script, may not be requeued or was cancelled; LSF: `brequeue`; PBS:
-/// `qrerun`.
+/// Slurm: `scontrol requeue`, unless the job is no batch script, may not be requeued or was cancelled; LSF:
+/// `brequeue`; PBS: `qrerun`.
 RequeueRequest plan_requeue(const BatchJob& job, const RunProgram& run);
 
 /// Takes a line that the user is to see, and does not keep it.

@@ -122,10 +122,10 @@ TEST_F(Data, TellWhatLiesBesideTheirClasses) {
     write_picture(name, 1);
   for (const char* name : {"train/a/x.heic", "train/a/y.heic", "train/b/w.bmp", "notes.md", "test/b/z.gif"})
     write(name, "x");
-  EXPECT_EQ(
-      load_data(request(), Split::train)->kind().note,
-      "left out: 1 .bmp, 2 .heic, 1 .md, 1 pictures in no folder of a class, val/ for testing while it trains, and "
-      "test/ with --evaluate");
+  EXPECT_EQ(load_data(request(), Split::train)->kind().note,
+            "left out: 1 .bmp, 2 .heic, 1 .md, 1 pictures in no folder of a class, val/ for testing while it "
+            "trains, and "
+            "test/ with --evaluate");
   EXPECT_EQ(load_data(request(), Split::test)->kind().note, "left out: 1 .gif");
 }
 

@@ -22,7 +22,8 @@ TEST(Text, NumbersItsBytesInOrder) {
   EXPECT_THAT(text.tokens(), ElementsAre(1, 0, 2, 0, 2, 0, 3));
   EXPECT_THAT(text.encode("nab"), ElementsAre(2, 0, 1));
   EXPECT_THAT([&] { text.encode("ac"); },
-              ThrowsMessage<InvalidArgumentError>(HasSubstr("\"c\" is not among the characters of the training's text, whose 4 bytes")));
+              ThrowsMessage<InvalidArgumentError>(
+                  HasSubstr("\"c\" is not among the characters of the training's text, whose 4 bytes")));
   EXPECT_THAT([&] { text.encode("a\xc3\xb6"); },
               ThrowsMessage<InvalidArgumentError>(HasSubstr("\"\xc3\xb6\" is not among")));
   EXPECT_THROW(Text(""), InvalidArgumentError);
