@@ -31,6 +31,8 @@ constexpr std::chrono::seconds kStreamsAskedEvery(1);
 // How often a caller that has nothing to run looks whether other ranks have come, and from when on it offers
 // its core to other threads between two looks.
 constexpr int kLooks = 2000, kLooksAtOnce = 200;
+// On a busy machine each offer may take milliseconds. Nobody asks for missing ranks meanwhile.
+constexpr std::chrono::milliseconds kLongestLooks(20);
 
 class Step;
 // What the calling thread works for. A step that it begins meanwhile, an iteration of a loop, is part of it.
@@ -181,7 +183,9 @@ class Step final : public WorkSource {
   // and another thread looks from now on.
   bool look_for_others() {
     if (options_.votes == nullptr) return false;
-    for (int look = 0; look < kLooks; ++look) {
+    Clock::time_point until = Clock::time_point::max();
+    for (int look = 0; look < kLooks && (look <= kLooksAtOnce || Clock::now() < until); ++look) {
+      if (look == kLooksAtOnce) until = Clock::now() + kLongestLooks;
       bool waits = false;
       for (const auto& vote : *options_.votes) {
         const auto now = vote->advance();
