@@ -209,6 +209,47 @@ TEST(Executor, TellsTheOtherRanksOfAFailureOnceNoKernelIsBeingStarted) {
   testing::on_call = [](std::int64_t) {};
 }
 
+// A node that waits for other ranks alone, on a machine where each look at them takes a millisecond. It
+// completes when another thread is to look.
+struct Awaited {
+  std::atomic<int> looks{0};
+  Completion done;
+} awaited;
+
+class AwaitedKernel final : public AsyncKernel {
+ public:
+  void start(KernelContext&, Completion done) override { awaited.done = done; }
+};
+
+class AwaitedVote final : public testing::StubVote {
+ public:
+  Waits advance() override {
+    ++awaited.looks;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return Waits::still;
+  }
+  void hand_over() override { awaited.done(); }
+};
+
+const RegisterOp awaited_op(OpSchema("TestAwaited").input("x", {DType::f32}).output("y").stateful());
+const RegisterKernel awaited_kernel("TestAwaited", "CPU", {}, KernelFactory([](KernelInit&) {
+                                      return std::make_unique<AwaitedKernel>();
+                                    }));
+const RegisterVote awaited_vote("TestAwaited",
+                                [](const Node&, const DeviceSet&) -> std::shared_ptr<StepVote> {
+                                  return std::make_shared<AwaitedVote>();
+                                });
+
+// Until then nobody asks for ranks that are missing: 2,000 looks would take two seconds.
+TEST(Executor, LetsAnotherThreadLookForTheOtherRanksBeforeLong) {
+  Graph graph;
+  const Scope s(graph);
+  const Operation waiting = s.add("TestAwaited", {constant(s, 1.0f)});
+  Session(graph, {.inter_op_parallelism_threads = 1, .use_per_session_threads = true}).run(waiting);
+  EXPECT_GT(awaited.looks, 0);
+  EXPECT_LT(awaited.looks, 1000);
+}
+
 // Kernels that count how many of them there are.
 class LivingKernel final : public Kernel {
  public:
