@@ -1,5 +1,6 @@
 #include <kolo/core/runtime/replay_check.h>
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <utility>
@@ -10,13 +11,15 @@
 namespace kolo {
 namespace {
 
-std::vector<WrittenMemory> last_writers(const std::vector<WrittenMemory>& written) {
+std::vector<WrittenMemory> last_writers(std::vector<WrittenMemory> written) {
+  std::reverse(written.begin(), written.end());
   std::set<std::pair<const std::byte*, std::size_t>> seen;
   std::vector<WrittenMemory> last;
-  for (auto memory = written.rbegin(); memory != written.rend(); ++memory)
-    if (memory->tensor->bytes() > 0 && seen.emplace(memory->tensor->raw(), memory->tensor->bytes()).second)
-      last.push_back(*memory);
-  return {last.rbegin(), last.rend()};
+  for (const WrittenMemory& memory : written)
+    if (memory.tensor->bytes() > 0 && seen.emplace(memory.tensor->raw(), memory.tensor->bytes()).second)
+      last.push_back(memory);
+  std::reverse(last.begin(), last.end());
+  return last;
 }
 
 bool is_same(const Tensor& a, const Tensor& b) { return std::memcmp(a.raw(), b.raw(), a.bytes()) == 0; }
@@ -24,7 +27,7 @@ bool is_same(const Tensor& a, const Tensor& b) { return std::memcmp(a.raw(), b.r
 }  // namespace
 
 ReplayCheck::ReplayCheck(Device& device, Device& host, std::vector<WrittenMemory> written)
-    : device_(device), host_(host), written_(last_writers(written)) {}
+    : device_(device), host_(host), written_(last_writers(std::move(written))) {}
 
 void ReplayCheck::wait(Stream& stream) const {
   StreamEnds({&stream}).wait([] { return false; });
