@@ -10,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/launcher/machines.h>
 #include <kolo/launcher/srun_command.h>
 
@@ -174,8 +175,8 @@ void ElasticHosts::tell_start(const std::vector<Host>& before, const std::vector
     const std::string step = last_step_ ? fmt::format(" after step {}", *last_step_) : "";
     const auto added = names_not_in(chosen, before);
     if (!added.empty())
-      say_(fmt::format("{}; {} → {} ranks{}", sentence(added, "is there", "are there"), total_slots(before),
-                       total_slots(chosen), step));
+      say_(fmt::format("{}; {} → {}{}", sentence(added, "is there", "are there"), total_slots(before),
+                       count_of(total_slots(chosen), "rank"), step));
   } else if (!cause_.empty() || has_waited_ || before != chosen) {
     say_(fmt::format("{}going on with {} (restart {}, {:.1f} s)", cause_.empty() ? "" : cause_ + "; ", where,
                      restarts_, standing));

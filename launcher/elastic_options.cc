@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/error.h>
 #include <kolo/launcher/option_rows.h>
 #include <kolo/launcher/option_values.h>
@@ -76,8 +77,8 @@ std::optional<ElasticOptions> read_elastic(const po::variables_map& values, std:
   rules.first_ranks = ranks.value_or(rules.first_ranks);
   rules.spares = number(values, "spares", 0, rules.spares);
   if (rules.min_ranks > rules.max_ranks)
-    throw InvalidArgumentError("--min-ranks {} is more than the {} ranks that there may be", rules.min_ranks,
-                               rules.max_ranks);
+    throw InvalidArgumentError("--min-ranks {} is more than the {} that there may be", rules.min_ranks,
+                               count_of(rules.max_ranks, "rank"));
   if (ranks && (*ranks < rules.min_ranks || *ranks > rules.max_ranks))
     throw InvalidArgumentError("-n {} is not between --min-ranks {} and --max-ranks {}", *ranks,
                                rules.min_ranks, rules.max_ranks);
@@ -102,12 +103,11 @@ void check_elastic(const ElasticOptions& elastic, const std::vector<Host>& liste
   if (!elastic.discover.empty()) return;
   const int slots = total_slots(listed);
   if (elastic.rules.min_ranks > slots)
-    throw InvalidArgumentError(
-        "--min-ranks {} do not fit into the {} slots of {}; name more hosts, or --discover",
-        elastic.rules.min_ranks, slots, format_hosts(listed));
+    throw InvalidArgumentError("--min-ranks {} do not fit into the {} of {}; name more hosts, or --discover",
+                               elastic.rules.min_ranks, count_of(slots, "slot"), format_hosts(listed));
   if (elastic.rules.spares >= static_cast<int>(listed.size()))
-    throw InvalidArgumentError("--spares {} leaves none of the {} hosts to run on", elastic.rules.spares,
-                               listed.size());
+    throw InvalidArgumentError("--spares {} leaves none of the {} to run on", elastic.rules.spares,
+                               count_of(listed.size(), "host"));
 }
 
 }  // namespace kolo::launcher

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/file_error.h>
 
@@ -133,7 +134,7 @@ std::string FlightOperation::describe() const {
   std::string text = kind.empty() ? fmt::format("\"{}\"", name) : fmt::format("{} \"{}\"", kind, name);
   if (!dtype.empty()) text += " " + dtype;
   if (!shape.empty()) text += " " + shape;
-  if (bytes > 0) text += fmt::format(" ({} bytes)", bytes);
+  if (bytes > 0) text += fmt::format(" ({})", count_of(bytes, "byte"));
   if (process_set != 0) text += fmt::format(" in process set {}", process_set);
   return text;
 }
@@ -175,8 +176,8 @@ JobRecords read_flight_records(const std::vector<std::string>& paths) {
       continue;
     }
     if (record.size != newest->second.size)
-      throw InvalidArgumentError("{} is of a job of {} ranks, {} of {}", file, record.size, newest->first,
-                                 newest->second.size);
+      throw InvalidArgumentError("{} is of a job of {}, {} of {}", file, count_of(record.size, "rank"),
+                                 newest->first, newest->second.size);
     if (!by_rank.emplace(record.rank, record).second)
       throw InvalidArgumentError("{} is a second record of rank {}", file, record.rank);
   }

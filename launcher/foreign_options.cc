@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string_view>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/error.h>
 
 namespace kolo::launcher {
@@ -150,7 +151,8 @@ OwnWords own_words(const std::vector<std::string>& words, size_t at) {
   if (equals != std::string::npos) values.push_back(words[at].substr(equals + 1));
   while (values.size() < option->values) {
     if (at + own.taken == words.size())
-      throw InvalidArgumentError("{} takes {} values, and {} are given", name, option->values, values.size());
+      throw InvalidArgumentError("{} takes {}, and {} given", name, count_of(option->values, "value"),
+                                 values.size() == 1 ? "1 is" : fmt::format("{} are", values.size()));
     values.push_back(words[at + own.taken++]);
   }
   switch (option->kind) {

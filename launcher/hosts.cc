@@ -191,10 +191,6 @@ std::string names_of(const std::vector<Host>& hosts, std::string_view between) {
   return text;
 }
 
-std::string count_of(size_t count, std::string_view thing) {
-  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
-}
-
 bool contains_host(const std::vector<Host>& hosts, std::string_view name) {
   return std::any_of(hosts.begin(), hosts.end(),
                      [&](const Host& host) { return is_same_host(host.name, name); });

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include <kolo/core/base/count_of.h>
+
 namespace kolo::launcher {
 
 struct Host {
@@ -46,8 +48,6 @@ std::string format_hosts(const std::vector<Host>& hosts);
 std::string names_of(const std::vector<Host>& hosts, std::string_view between);
 
 int total_slots(const std::vector<Host>& hosts);
-/// `1 rank`, `2 ranks`.
-std::string count_of(size_t count, std::string_view thing);
 
 /// Ranks on each host when `ranks` of them fill the slots in order; those beyond all slots go round the hosts
 /// in turn.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/graph/graph.h>
 #include <kolo/core/onnx/onnx_model.h>
@@ -42,7 +43,7 @@ void write_model(const std::string& directory, const std::string& file) {
     ++weights;
     return value;
   });
-  fmt::print("{} with the {} weights of {} ({} bytes)\n", file, weights, *checkpoint,
+  fmt::print("{} with the {} of {} ({} bytes)\n", file, count_of(weights, "weight"), *checkpoint,
              std::filesystem::file_size(file));
 }
 

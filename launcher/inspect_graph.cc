@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/crc32c.h>
 #include <kolo/core/base/json_text.h>
 #include <kolo/core/device/plugin.h>
@@ -79,7 +80,7 @@ void print_list(const GraphDef& graph) {
     op_width = std::max(op_width, node.op.size());
     ++ops[node.op];
   }
-  fmt::print("{} nodes of {} ops{}\n", graph.nodes.size(), ops.size(),
+  fmt::print("{} of {}{}\n", count_of(graph.nodes.size(), "node"), count_of(ops.size(), "op"),
              graph.seed ? fmt::format(", seed {}", *graph.seed) : "");
   for (const NodeDef& node : graph.nodes) {
     std::string inputs;
@@ -88,7 +89,7 @@ void print_list(const GraphDef& graph) {
                node.device.empty() ? "" : "  " + node.device);
   }
   for (const auto& [name, nodes] : graph.collections)
-    fmt::print("collection {}: {} nodes\n", printable(name), nodes.size());
+    fmt::print("collection {}: {}\n", printable(name), count_of(nodes.size(), "node"));
 }
 
 // An edge for each input; what must only have run before is dashed.
@@ -226,7 +227,7 @@ void print_host_nodes(const GraphDef& definition) {
     name_width = std::max(name_width, node.name.size());
     op_width = std::max(op_width, node.schema->name().size());
   }
-  fmt::print("{} of {} nodes would stay on the CPU beside a GPU\n", lines.size(), nodes);
+  fmt::print("{} of {} would stay on the CPU beside a GPU\n", lines.size(), count_of(nodes, "node"));
   for (const auto& [node, op, why] : lines)
     fmt::print("{:<{}}  {:<{}}  {}\n", node, name_width, op, op_width, why);
 }

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include <kolo/core/base/child_program.h>
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/launcher.h>
 #include <kolo/launcher/child.h>
 #include <kolo/launcher/job_end.h>
@@ -141,8 +142,8 @@ Job::Job(const Options& options, const Surroundings& found, detail::StopTime& st
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   std::vector<std::string> command = starter_.compose(redirected, found, tagged_);
   if (here_) command = listening_on_loopback(std::move(command));
-  router_.note(fmt::format("kolorun: {}: {} ranks: {}", detail::date_text(std::chrono::system_clock::now()),
-                           options.ranks, shell_quote(options.program)));
+  router_.note(fmt::format("kolorun: {}: {}: {}", detail::date_text(std::chrono::system_clock::now()),
+                           count_of(options.ranks, "rank"), shell_quote(options.program)));
   mpirun_ = start_child(command, options.hand_on_stdin ? Input::inherited : Input::none);
 }
 

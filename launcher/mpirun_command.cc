@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 
 #include <kolo/core/base/batch_job.h>
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/launcher.h>
 #include <kolo/core/base/process.h>
@@ -73,8 +74,8 @@ std::optional<int> cores_to_bind(const Options& options, const Surroundings& fou
   const int local_ranks = ranks_per_machine(options, found), cores = found.cores.count;
   const bool here = all_ranks_here(options, found);
   if (options.bind == Bind::core && here && local_ranks > cores)
-    throw InvalidArgumentError("--bind core needs a core for each rank: {} ranks, {} cores; use --bind none",
-                               local_ranks, cores);
+    throw InvalidArgumentError("--bind core needs a core for each rank: {} ranks, {}; use --bind none",
+                               local_ranks, count_of(cores, "core"));
   // mpirun counts cores from the machine's first, not from the first of an affinity mask: bound ranks would
   // leave the mask.
   const bool may_bind = local_ranks <= cores && !found.cores.restricted && !hosts_share_a_machine(found);

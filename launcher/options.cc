@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/exit_code.h>
 #include <kolo/core/base/text.h>
@@ -267,8 +268,8 @@ void read_ranks(Options& options, const po::variables_map& values) {
     return;
   const bool allotted = hosts_are_allotted(options);
   throw InvalidArgumentError(
-      "-n {} ranks do not fit into the {} slots of {}{}; give a host more slots, as in {}{}:{}",
-      options.ranks, total_slots(options.hosts), format_hosts(options.hosts),
+      "-n {} ranks do not fit into the {} of {}{}; give a host more slots, as in {}{}:{}", options.ranks,
+      count_of(total_slots(options.hosts), "slot"), format_hosts(options.hosts),
       allotted ? fmt::format(", from {}", options.allotment->source) : "", allotted ? "--host " : "",
       options.hosts[0].name, options.hosts[0].slots + options.ranks - total_slots(options.hosts));
 }

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/json_text.h>
 #include <kolo/core/base/log.h>
@@ -44,9 +45,9 @@ StepShares step_shares(const BatchOptions& options, std::int64_t samples) {
 [[noreturn]] void throw_too_few_samples(const BatchOptions& options, const StepShares& shares,
                                         const std::string& name) {
   if (options.global_batch_size > 0)
-    throw InvalidArgumentError(
-        "global batch size {} is larger than the {} samples of {}; at most {} is possible",
-        options.global_batch_size, shares.samples, name, shares.samples);
+    throw InvalidArgumentError("global batch size {} is larger than the {} of {}; at most {} is possible",
+                               options.global_batch_size, count_of(shares.samples, "sample"), name,
+                               shares.samples);
   const std::int64_t shard = shares.samples / shares.ranks;
   throw InvalidArgumentError(
       "batch size {} is larger than the shard of {} samples ({} samples of {}, {} rank{}); at most {} is "
@@ -135,8 +136,8 @@ Batches::Batches(std::shared_ptr<const SampleSet> samples_set, const BatchOption
   const SampleKind& kind = samples_->kind();
   shares_ = step_shares(options_, samples_->size());
   if (options_.ranks > shares_.samples)
-    throw InvalidArgumentError("{} ranks for {} samples of {}; a rank needs at least one sample",
-                               options_.ranks, shares_.samples, kind.name);
+    throw InvalidArgumentError("{} ranks for {} of {}; a rank needs at least one sample", options_.ranks,
+                               count_of(shares_.samples, "sample"), kind.name);
   if (shares_.steps_per_epoch() == 0) throw_too_few_samples(options_, shares_, kind.name);
   threads_ = read_threads(kind, options_);
   position_.seed = options_.seed;

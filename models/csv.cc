@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/error.h>
 #include <kolo/models/csv_cells.h>
 #include <kolo/models/csv_columns.h>
@@ -330,7 +331,7 @@ class Reader {
       without += words.of_row(row).empty() ? 1 : 0;
       to += schema_.outputs();
     }
-    if (without > 0) notes_.push_back(fmt::format("{} lines without a label", without));
+    if (without > 0) notes_.push_back(fmt::format("{} without a label", count_of(without, "line")));
     return made;
   }
 
@@ -355,11 +356,9 @@ class Reader {
     if (first == nullptr) first = &cells_.back().first_empty;  // of a label
     const std::string where = "such as " + detail::place_text(*first, files_.size() > 1);
     if (dropped > 0)
-      notes.push_back(
-          fmt::format("left out: {} line{} with empty cells ({})", dropped, dropped == 1 ? "" : "s", where));
+      notes.push_back(fmt::format("left out: {} with empty cells ({})", count_of(dropped, "line"), where));
     else if (empty > 0)
-      notes.push_back(
-          fmt::format("{} empty cell{}: {} ({})", empty, empty == 1 ? "" : "s", name(missing()), where));
+      notes.push_back(fmt::format("{}: {} ({})", count_of(empty, "empty cell"), name(missing()), where));
     return fmt::format("{}", fmt::join(notes, ", "));
   }
 

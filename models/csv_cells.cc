@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/error.h>
 #include <kolo/models/csv_fields.h>
 
@@ -210,10 +211,9 @@ std::string separator_note(char separator, const std::vector<ColumnCells>& cells
   if (separator == ',') return "";
   std::int64_t with_commas = 0;
   for (const ColumnCells& one : cells) with_commas += one.told_commas();
-  return fmt::format("fields between {}{}", separator == ';' ? "\";\"" : "tabs",
-                     with_commas == 0 ? ""
-                                      : fmt::format(", {} number{} with decimal commas", with_commas,
-                                                    with_commas == 1 ? "" : "s"));
+  return fmt::format(
+      "fields between {}{}", separator == ';' ? "\";\"" : "tabs",
+      with_commas == 0 ? "" : fmt::format(", {} with decimal commas", count_of(with_commas, "number")));
 }
 
 std::vector<std::string> number_notes(const std::vector<ColumnCells*>& cells,

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/csv_line.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
@@ -200,9 +201,8 @@ void find_by_place(CsvColumns& found, CsvFile& file, const Fields& fields, const
   const bool is_all = fields.size() == schema.columns || fields.size() == schema.columns + index;
   const bool lacks_label = !options.labelled && fields.size() - index == features;
   if (!is_all && !lacks_label)
-    throw InvalidArgumentError(
-        "{}, line {}: {} columns; the model takes {}, and beside them there may be a label", file.name(),
-        file.line(), fields.size() - index, features);
+    throw InvalidArgumentError("{}, line {}: {}; the model takes {}, and beside them there may be a label",
+                               file.name(), file.line(), count_of(fields.size() - index, "column"), features);
   const std::size_t shift = fields.size() == schema.columns ? 0 : index;
   for (const TableColumn& label : schema.labels)
     if (is_all) file.labels.push_back(label.place + shift);

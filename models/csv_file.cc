@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/csv_line.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/input_file.h>
@@ -98,8 +99,9 @@ void CsvFile::check_columns(const Fields& fields) const {
                                 : fmt::format("lines {} to {}, which quotes join", row_line_, last_line_);
   const bool has_open = std::any_of(fields.begin(), fields.end(),
                                     [](std::string_view field) { return field.starts_with('"'); });
-  throw InvalidArgumentError("{}, {}: {} columns; the first line has {}{}", name_, lines, fields.size(),
-                             columns, has_open ? ", and here a quote begins a field that none ends" : "");
+  throw InvalidArgumentError("{}, {}: {}; the first line has {}{}", name_, lines,
+                             count_of(fields.size(), "column"), columns,
+                             has_open ? ", and here a quote begins a field that none ends" : "");
 }
 
 }  // namespace kolo::models::detail

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/csv_line.h>
 #include <kolo/core/base/error.h>
 #include <kolo/models/csv_columns.h>
@@ -121,11 +122,12 @@ std::vector<std::string> ColumnWords::notes(bool of_several_files) const {
   std::vector<std::string> notes;
   if (options_.is_label) return notes;
   if (!options_.is_known)
-    notes.push_back(
-        fmt::format("{} words in column {}", column_.words.size(), column_text(column_.place, column_.name)));
+    notes.push_back(fmt::format("{} in column {}", count_of(column_.words.size(), "word"),
+                                column_text(column_.place, column_.name)));
   for (const auto& [word, unknown] : unknown_) {
     if (notes.size() == kMostUnknownWords) {
-      notes.push_back(fmt::format("and {} other unknown words", unknown_.size() - kMostUnknownWords));
+      notes.push_back(
+          fmt::format("and {}", count_of(unknown_.size() - kMostUnknownWords, "other unknown word")));
       break;
     }
     notes.push_back(fmt::format("{} of the unknown word {:?} ({})", unknown.count, word,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -11,7 +12,7 @@ namespace kolo::models {
 std::string left_out_text(const LeftOut& left_out) {
   std::string text;
   for (const auto& [kind, count] : left_out)
-    text += fmt::format("{}{} {}", text.empty() ? "left out: " : ", ", count, kind);
+    text += fmt::format("{}{}", text.empty() ? "left out: " : ", ", detail::count_of_kind(count, kind));
   return text;
 }
 
@@ -31,6 +32,14 @@ void for_each_entry(const fs::path& folder, const Take& take) {
 }
 
 }  // namespace
+
+std::string count_of_kind(std::int64_t count, const std::string& kind) {
+  std::string text = fmt::format("{} {}", count, kind);
+  for (const std::string_view several : {"pictures", "links", "files", "folders"})
+    if (const std::size_t at = text.find(several); count == 1 && at != std::string::npos)
+      text.erase(at + several.size() - 1, 1);
+  return text;
+}
 
 std::string last_name(const fs::path& path) {
   const fs::path name = fs::absolute(path).lexically_normal();
@@ -79,7 +88,7 @@ std::string contents_of(const fs::path& folder) {
   std::sort(sorted.begin(), sorted.end());
   std::string text;
   for (std::size_t i = 0; i < std::min(sorted.size(), kMostKinds); ++i)
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", -sorted[i].first, sorted[i].second);
+    text += (text.empty() ? "" : ", ") + count_of_kind(-sorted[i].first, sorted[i].second);
   if (sorted.size() > kMostKinds) text += fmt::format(" and {} other kinds", sorted.size() - kMostKinds);
   return text.empty() ? "nothing" : text;
 }

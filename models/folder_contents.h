@@ -21,6 +21,9 @@ namespace kolo::models::detail {
 /// "flowers": of the folder or file, however its path is written.
 std::string last_name(const std::filesystem::path& path);
 
+/// "180 .heic", "1 picture in no folder of a class": of a kind whose name is that of several.
+std::string count_of_kind(std::int64_t count, const std::string& kind);
+
 /// ".heic", "files without an ending".
 std::string kind_of_file(const std::filesystem::path& path);
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/error.h>
 #include <kolo/models/folder_contents.h>
 #include <kolo/models/models.h>
@@ -333,15 +334,15 @@ DataSplits load(const DataRequest& request, Wanted wanted) {
 
 std::string classes_text(const SampleSet& samples) {
   if (samples.kind().label_kind == LabelKind::numbers)
-    return fmt::format("{} number{} to find", samples.kind().classes, samples.kind().classes == 1 ? "" : "s");
+    return count_of(samples.kind().classes, "number") + " to find";
   const std::vector<std::int64_t> counts = samples.class_counts();
   const bool are_several = samples.kind().label_kind == LabelKind::several;
-  std::string text =
-      fmt::format("{} {}", samples.kind().classes, are_several ? "labels, several a sample" : "classes");
+  std::string text = are_several ? count_of(samples.kind().classes, "label") + ", several a sample"
+                                 : count_of(samples.kind().classes, "class");
   if (counts.empty()) return text;
   if (counts.size() > kMostNamed) {
     const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
-    return text + (*least == *most ? fmt::format(" of {} sample{} each", *least, *least == 1 ? "" : "s")
+    return text + (*least == *most ? fmt::format(" of {} each", count_of(*least, "sample"))
                                    : fmt::format(" of {} to {} samples", *least, *most));
   }
   std::vector<std::string> each;
@@ -363,14 +364,14 @@ std::string description(const SampleSet& samples) {
   const SampleKind& kind = samples.kind();
   const std::string note = kind.note.empty() ? "" : ", " + kind.note;
   if (kind.dtype == DType::i32)
-    return fmt::format("{}, {} pieces of {} tokens of {} kinds", kind.name, samples.size(), kind.labels,
-                       kind.classes);
+    return fmt::format("{}, {} of {} of {}", kind.name, count_of(samples.size(), "piece"),
+                       count_of(kind.labels, "token"), count_of(kind.classes, "kind"));
   if (kind.shape.rank() == 3)
-    return fmt::format("{}, {} images of {} channel{}, {} x {}, {}{}", kind.name, samples.size(),
-                       kind.shape.dim(0), kind.shape.dim(0) == 1 ? "" : "s", kind.shape.dim(1),
-                       kind.shape.dim(2), classes_text(samples), note);
-  return fmt::format("{}, {} samples of {} numbers, {}{}", kind.name, samples.size(), kind.shape.elements(),
-                     classes_text(samples), note);
+    return fmt::format("{}, {} of {}, {} x {}, {}{}", kind.name, count_of(samples.size(), "image"),
+                       count_of(kind.shape.dim(0), "channel"), kind.shape.dim(1), kind.shape.dim(2),
+                       classes_text(samples), note);
+  return fmt::format("{}, {} of {}, {}{}", kind.name, count_of(samples.size(), "sample"),
+                     count_of(kind.shape.elements(), "number"), classes_text(samples), note);
 }
 
 }  // namespace kolo::models

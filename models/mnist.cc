@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/input_file.h>
@@ -193,9 +194,9 @@ fs::path need_file(const fs::path& folder, const std::string& file) {
 void check_shapes(const IdxFile& images, const IdxFile& labels) {
   const Shape& shape = images.shape();
   if (shape.dim(0) != labels.shape().dim(0))
-    throw InvalidArgumentError("{} holds {} images, {} holds {} labels; the counts must be equal",
-                               images.path().string(), shape.dim(0), labels.path().string(),
-                               labels.shape().dim(0));
+    throw InvalidArgumentError("{} holds {}, {} holds {}; the counts must be equal", images.path().string(),
+                               count_of(shape.dim(0), "image"), labels.path().string(),
+                               count_of(labels.shape().dim(0), "label"));
   if (shape.dim(0) == 0) throw InvalidArgumentError("{}: holds no images", images.path().string());
   if (shape.dim(1) != kDigitSide || shape.dim(2) != kDigitSide)
     throw InvalidArgumentError("{}: images of {}×{}; expected {}×{}", images.path().string(), shape.dim(1),

@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/csv_line.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
@@ -145,7 +146,7 @@ std::string PictureLabels::note() const {
   std::string text = labels_text(kind_, is_split(), columns);
   for (const std::string& note : notes_) text += ", " + note;
   const auto without = std::count(words_.begin(), words_.end(), "");
-  if (without > 0) text += fmt::format(", {} pictures without a label", without);
+  if (without > 0) text += fmt::format(", {} without a label", count_of(without, "picture"));
   return text;
 }
 

@@ -88,7 +88,8 @@ DataSplits shared_out(const std::string& name, const std::vector<fs::path>& path
   add_note(table.note, left_out);
   const std::int64_t count = table.y.shape().dim(0), classes = classes_of(table, request);
   if (request.whole) {
-    add_note(table.note, fmt::format("all {} rows for testing", count));
+    add_note(table.note,
+             count == 1 ? "its only row for testing" : fmt::format("all {} rows for testing", count));
     return {.train = nullptr, .test = samples_of(name, std::move(table), classes)};
   }
   std::vector<std::uint64_t> rows(static_cast<std::size_t>(count));

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/mutex.h>
@@ -83,8 +84,8 @@ DamagedSamples damaged_samples(const SampleSet& samples, const BatchOptions& bat
 
 void leave_out_damaged(std::shared_ptr<const SampleSet>& samples, const BatchOptions& batches) {
   const auto damaged = on_all_ranks([&] { return damaged_samples(*samples, batches); });
-  const auto all =
-      tell_damaged(damaged, fmt::format("{} pictures of {}", samples->size(), samples->kind().name));
+  const auto all = tell_damaged(
+      damaged, fmt::format("{} of {}", count_of(samples->size(), "picture"), samples->kind().name));
   if (!all.empty()) shared_errors([&] { samples = samples_without(samples, all); });
 }
 

@@ -17,6 +17,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/durable_file.h>
 #include <kolo/core/base/json_text.h>
 #include <kolo/core/base/log.h>
@@ -273,15 +274,16 @@ void predict(const TrainOptions& options) {
     for (const std::string& theirs : world_group().allgather(own))
       if (lines) lines->write(theirs);
   }
-  const auto left_out = tell_damaged(predicted.damaged(), fmt::format("{} samples", count));
+  const auto left_out = tell_damaged(predicted.damaged(), count_of(count, "sample"));
   if (std::ssize(left_out) == count)
     throw SharedError(
         fmt::format("--predict: all {} samples are damaged; one at least must be whole", count));
   if (!lines) return;
   lines->finish();
   if (!options.output.empty())
-    log_info("{} predictions of {} at step {} are in {}", count - std::ssize(left_out),
-             options.checkpoint_dir, model.global_step(), options.output);
+    log_info("{} of {} at step {} {} in {}", count_of(count - std::ssize(left_out), "prediction"),
+             options.checkpoint_dir, model.global_step(), count - std::ssize(left_out) == 1 ? "is" : "are",
+             options.output);
 }
 
 }  // namespace kolo::models

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/json_text.h>
 #include <kolo/core/base/log.h>
@@ -46,8 +47,8 @@ void RateScale::start(std::int64_t step) {
   place_.begin = step;
   place_.batch = options_.global_batch;
   if (process().rank == 0)
-    log_info("global batch {} → {}: rate × {:.3g} over {} steps", before, place_.batch,
-             ratio(before, place_.batch), options_.steps);
+    log_info("global batch {} → {}: rate × {:.3g} over {}", before, place_.batch, ratio(before, place_.batch),
+             count_of(options_.steps, "step"));
 }
 
 std::string RateScale::text() const {

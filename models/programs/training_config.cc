@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/durable_file.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/json_text.h>
@@ -33,17 +34,17 @@ using detail::folder_config_text;
 
 std::string text_of(const std::vector<std::string>& names, std::int64_t classes) {
   constexpr std::size_t kMostNamed = 8;
-  if (names.empty() || names.size() > kMostNamed) return fmt::format("{} classes", classes);
-  return fmt::format("{} classes ({})", classes, fmt::join(names, ", "));
+  if (names.empty() || names.size() > kMostNamed) return count_of(classes, "class");
+  return fmt::format("{} ({})", count_of(classes, "class"), fmt::join(names, ", "));
 }
 
 std::string text_of(const Shape& sample, const std::string& dtype, const std::vector<std::string>& names,
                     std::int64_t classes, LabelKind kind) {
   if (kind == LabelKind::several)
-    return fmt::format("{} {} of {} labels, several a sample{}", dtype, sample, classes,
+    return fmt::format("{} {} of {}, several a sample{}", dtype, sample, count_of(classes, "label"),
                        names.empty() ? "" : fmt::format(" ({})", fmt::join(names, ", ")));
   if (kind == LabelKind::numbers)
-    return fmt::format("{} {} with {} numbers to find{}", dtype, sample, classes,
+    return fmt::format("{} {} with {} to find{}", dtype, sample, count_of(classes, "number"),
                        names.empty() ? "" : fmt::format(" ({})", fmt::join(names, ", ")));
   return fmt::format("{} {} of {}", dtype, sample, text_of(names, classes));
 }

@@ -76,13 +76,14 @@ double EpochCount::done(const TrainingPlace& at, const TrainingPlace& start) con
 }
 
 std::string EpochCount::text(const TrainingPlace& at, std::int64_t epochs) const {
-  const std::int64_t taken = at.position ? at.position->sample : 0;
+  const std::int64_t left = shares_.samples - (at.position ? at.position->sample : 0);
   std::string text = fmt::format("has seen {} of --epochs {}", std::round(done(at) * 100) / 100, epochs);
   if (at.position && at.position->epoch < epochs)
     text += fmt::format(
-        ", and the last {} samples are too few for a step of {}: a smaller --batch-size or --epoch-end fill "
-        "takes them",
-        shares_.samples - taken, shares_.step_size * passes_);
+        ", and the last {} too few for a step of {}: a smaller --batch-size or --epoch-end fill "
+        "takes {}",
+        left == 1 ? "sample is" : fmt::format("{} samples are", left), shares_.step_size * passes_,
+        left == 1 ? "it" : "them");
   return text;
 }
 

@@ -41,7 +41,7 @@ class InspectExport : public InspectFixture {
 TEST_F(InspectExport, WritesWhatTheResultNeedsWithTheWeightsOfTheNewestCheckpoint) {
   write_inference_graph(folder_.path(), {y_});
   ASSERT_EQ(inspect("export " + folder_.path() + " " + folder_ / "model.onnx"), 0) << err_;
-  EXPECT_THAT(out_, HasSubstr("with the 1 weights of " + folder_ / "model.ckpt-7"));
+  EXPECT_THAT(out_, HasSubstr("with the 1 weight of " + folder_ / "model.ckpt-7"));
   const std::string model = bytes_of_file(folder_ / "model.onnx");
   const std::string weights("\0\0\x20\x40\0\0\x20\x40\0\0\x20\x40", 12);  // 2.5 three times
   EXPECT_THAT(model, HasSubstr(weights));

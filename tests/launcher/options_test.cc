@@ -252,7 +252,7 @@ TEST(ForeignOptions, NameKolorunsCounterpartWhereTheyAreOfAnotherForm) {
     EXPECT_THAT(refusal({"-n", "2", option, "3", "p"}), HasSubstr("--log-dir DIR")) << option;
   EXPECT_THAT(refusal({"-n", "2", "--config-file", "f", "p"}), HasSubstr("no file of options"));
   EXPECT_THAT(refusal({"-n", "2", "--bind-to", "socket", "p"}), HasSubstr("allowed: core, none"));
-  EXPECT_THAT(refusal({"--mca", "btl"}), HasSubstr("--mca takes 2 values, and 1 are given"));
+  EXPECT_THAT(refusal({"--mca", "btl"}), HasSubstr("--mca takes 2 values, and 1 is given"));
 }
 
 TEST(ElasticOptions, AreNoneWithoutElastic) {

@@ -181,7 +181,7 @@ TEST_F(Csv, TakesWordsBetweenBarsAsSeveralLabels) {
   EXPECT_THAT(table.schema->output_names(), ElementsAre("7", "bird", "cat", "dog"));
   EXPECT_EQ(table.y.shape(), (Shape{5, 4}));
   EXPECT_THAT(table.y.span<float>(), ElementsAre(0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 1, 1, 0, 0, 0));
-  EXPECT_EQ(table.note, "labels: column 2 \"tags\", 1 lines without a label");
+  EXPECT_EQ(table.note, "labels: column 2 \"tags\", 1 line without a label");
   const auto kept = std::make_shared<const TableSchema>(table_schema_from_json(to_json(*table.schema)));
   EXPECT_THAT(read("tags,size\ncat,1\n", {.known = kept}).y.span<float>(), ElementsAre(0, 0, 1, 0));
   refuse("size,tags\n1,cat|cow\n", "line 2: label \"cow\" is none of the 4 labels, 7, bird, cat, dog",
@@ -243,7 +243,7 @@ TEST_F(Csv, NeedsNoLabelsWhereNobodyAsksForThem) {
   const CsvOptions plain{.known = std::make_shared<const TableSchema>(plain_table(2)), .labelled = false};
   for (const char* text : {"1,2\n", "1,2,x\n", "a,b\n1,2\n", "label,a,b\n7,1,2\n", ",a,b\n7,1,2\n"})
     EXPECT_THAT(read(text, plain).x.span<float>(), ElementsAre(1, 2)) << text;
-  refuse("1\n", "1 columns; the model takes 2", plain);
+  refuse("1\n", "1 column; the model takes 2", plain);
   refuse("1,2,3,4\n", "4 columns; the model takes 2", plain);
 }
 

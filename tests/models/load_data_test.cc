@@ -123,7 +123,7 @@ TEST_F(Data, TellWhatLiesBesideTheirClasses) {
   for (const char* name : {"train/a/x.heic", "train/a/y.heic", "train/b/w.bmp", "notes.md", "test/b/z.gif"})
     write(name, "x");
   EXPECT_EQ(load_data(request(), Split::train)->kind().note,
-            "left out: 1 .bmp, 2 .heic, 1 .md, 1 pictures in no folder of a class, val/ for testing while it "
+            "left out: 1 .bmp, 2 .heic, 1 .md, 1 picture in no folder of a class, val/ for testing while it "
             "trains, and "
             "test/ with --evaluate");
   EXPECT_EQ(load_data(request(), Split::test)->kind().note, "left out: 1 .gif");
@@ -227,7 +227,7 @@ TEST_F(Data, AreNumbersToFindWhereLabelsAreFloats) {
   const auto samples = load_data(request(), Split::train);
   EXPECT_EQ(samples->kind().label_kind, LabelKind::numbers);
   EXPECT_EQ(samples->kind().classes, 2);
-  EXPECT_THAT(description(*samples), HasSubstr("2 samples of 1 numbers, 2 numbers to find"));
+  EXPECT_THAT(description(*samples), HasSubstr("2 samples of 1 number, 2 numbers to find"));
   Batch batch;
   EvaluationBatches(samples, {.batch_size = 2}).next(batch);
   EXPECT_EQ(batch.labels.shape(), (Shape{2, 2}));

@@ -42,7 +42,7 @@ TEST_F(NamedImages, HaveTheClassesThatTheTableTells) {
   EXPECT_EQ(
       splits.train->kind().note,
       "pictures: column 1 \"id\" of labels.csv, label: column 3 \"breed\", left out: column 2 \"where\", "
-      "left out: 1 pictures that it does not name, one in ten of 20 pictures for testing by the seed 1");
+      "left out: 1 picture that it does not name, one in ten of 20 pictures for testing by the seed 1");
   EXPECT_THAT(splits.train->kind().class_names, ElementsAre("collie", "pug"));
   // Each picture is of the class that the table gives it, in one of the two parts.
   int seen = 0;
@@ -86,7 +86,7 @@ TEST_F(NamedImages, NameTheLineOfTheirTableThatIsWrong) {
             "line 3: \"d.bmp\" is no picture that kolo reads (.jpg, .jpeg, .png or .webp)"},
            {"file,label\na.png,x\na,y\n", "line 3: the picture \"a\" has a line before"},
            {"file,label\na.png,x\nb.png,\n", "line 3: the picture \"b.png\" has no class"},
-           {"file,label\na.png,x\nb.png\n", "line 3: 1 columns"},
+           {"file,label\na.png,x\nb.png\n", "line 3: 1 column;"},
            {"file,label\nx,x\n", "line 2: no column holds the name of a picture"},
            {"file,label\na.png,x\nb.png,x\n", "one class, \"x\""}}) {
     write("t.csv", table);
@@ -104,7 +104,7 @@ TEST_F(NamedImages, HaveSeveralLabels) {
   EXPECT_EQ(splits.train->kind().label_kind, LabelKind::several);
   EXPECT_THAT(splits.train->kind().class_names, ElementsAre("cat", "dog"));
   EXPECT_THAT(splits.train->class_counts(), ElementsAre(1, 2));
-  EXPECT_THAT(splits.train->kind().note, HasSubstr("labels: column 2, 1 pictures without a label"));
+  EXPECT_THAT(splits.train->kind().note, HasSubstr("labels: column 2, 1 picture without a label"));
   Batch batch;
   EvaluationBatches(splits.train, {.batch_size = 3}).next(batch);
   EXPECT_THAT(batch.labels.span<float>(), ElementsAre(1, 1, 0, 0, 0, 1));
