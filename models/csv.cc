@@ -172,10 +172,11 @@ class Reader {
       if (is_label(i) && !options_.labelled) continue;
       const bool has_words = is_of_words(i), is_split = is_label(i) && splits_labels();
       if (has_words)
-        words_.try_emplace(
-            i, column(i),
-            ColumnWords::Options{
-                .is_known = options_.known != nullptr, .is_label = is_label(i), .is_split = is_split});
+        words_.try_emplace(i, column(i),
+                           ColumnWords::Options{.is_known = options_.known != nullptr,
+                                                .is_label = is_label(i),
+                                                .is_split = is_split,
+                                                .trained = options_.known_file});
       if (cells.empty > 0 && !is_split &&
           (missing() == MissingCells::refuse || (is_label(i) && missing() != MissingCells::drop)))
         throw InvalidArgumentError(
@@ -236,7 +237,8 @@ class Reader {
     std::vector<std::string> warnings;
     if (options_.known) return warnings;
     for (const auto& [i, words] : words_)
-      if (std::string warning = words.warning(); !warning.empty()) warnings.push_back(std::move(warning));
+      if (std::string warning = words.warning(cells_[i].first_word); !warning.empty())
+        warnings.push_back(std::move(warning));
     for (std::size_t i = 0; i < columns(); ++i) {
       // Of one column alone there is nothing else to learn from.
       if (!cells_[i].numbers_rows() || words_.contains(i) || (!is_label(i) && features() == 1)) continue;

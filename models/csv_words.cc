@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/models/csv_columns.h>
 #include <kolo/models/csv_fields.h>
+#include <kolo/models/unknown_labels.h>
 
 namespace kolo::models::detail {
 namespace {
@@ -72,11 +74,8 @@ void ColumnWords::take_word(const CsvFile& file, std::size_t place, std::string 
     found_.push_back(static_cast<std::int32_t>(numbers_.size()));
     numbers_.emplace(std::move(word), found_.back());
     if (numbers_.size() > kMostWords) throw_too_many(file);
-  } else if (options_.is_label) {
-    throw InvalidArgumentError("{}, line {}: label {:?} is none of the {} {}, {}", file.name(), file.line(),
-                               word, column_.words.size(), options_.is_split ? "labels" : "classes",
-                               fmt::join(column_.words, ", "));
   } else {
+    if (unknown_.empty()) first_unknown_ = word;
     Unknown& unknown = unknown_[word];
     if (++unknown.count == 1) unknown.first = {.file = file.name(), .line = file.line(), .column = place};
   }
@@ -89,20 +88,37 @@ void ColumnWords::throw_too_many(const CsvFile& file) const {
                                                : ignore_text(column_.place, column_.name));
 }
 
-std::string ColumnWords::warning() const {
+void ColumnWords::check_labels() const {
+  if (!options_.is_label || unknown_.empty()) return;
+  const CellPlace& first = unknown_.at(first_unknown_).first;
+  UnknownLabels labels{.file = first.file,
+                       .trained = options_.trained,
+                       .counts = {},
+                       .classes = column_.words,
+                       .what = options_.is_split ? "label" : "class"};
+  for (const auto& [word, unknown] : unknown_) labels.counts[word] = unknown.count;
+  for (const std::int32_t number : std::set<std::int32_t>(found_.begin(), found_.end()))
+    labels.others.push_back(column_.words[static_cast<std::size_t>(number)]);
+  throw InvalidArgumentError("{}, line {}: label {:?} {}", first.file, first.line, first_unknown_,
+                             unknown_labels_text(labels));
+}
+
+std::string ColumnWords::warning(const CellPlace& first_word) const {
   const std::size_t count = column_.words.size();
   if (count < kFewWords || 2 * count <= found_.size() || options_.is_split) return "";
-  const std::string meant = text_of_numbers(column_.words);
+  const std::string meant = fmt::format(", such as {:?} in line {}{}", first_word.text, first_word.line,
+                                        text_of_numbers(column_.words));
   const std::string column = column_text(column_.place, column_.name);
   if (options_.is_label)
     return fmt::format("the label, column {}, has {} classes in {} rows{}; --target names another column",
                        column, count, found_.size(), meant);
   return fmt::format(
-      "column {} is one of words, with {} different ones in {} rows, of which a model learns little{}; {}",
+      "column {} is one of words, with {} different ones in {} rows{}, of which a model learns little; {}",
       column, count, found_.size(), meant, ignore_text(column_.place, column_.name));
 }
 
 void ColumnWords::finish() {
+  check_labels();
   if (options_.is_known) return;
   const std::map<std::string, std::int32_t> sorted(numbers_.begin(), numbers_.end());
   std::vector<std::int32_t> places(sorted.size());

@@ -20,18 +20,20 @@ namespace kolo::models::detail {
 class ColumnWords {
  public:
   struct Options {
-    bool is_known = false;  // the column has its words already, and other words are unknown
-    bool is_label = false;  // an unknown word is refused, and not counted
-    bool is_split = false;  // a cell holds several, with | between them
+    bool is_known = false;     // the column has its words already, and other words are unknown
+    bool is_label = false;     // an unknown word is refused
+    bool is_split = false;     // a cell holds several, with | between them
+    std::string trained = {};  // the file of the known words, for messages; "": nobody knows it
   };
   /// column: outlives this.
   ColumnWords(TableColumn& column, const Options& options);
 
   /// The next row's cell, at this place of those that the file has just read. Throws InvalidArgumentError,
-  /// with its line, for a label that is unknown, and for more than 1,000 words.
+  /// with its line, for more than 1,000 words.
   void take(const CsvFile& file, std::size_t place, const Fields& fields);
   /// Behind the last cell: the column gets its words, sorted, so that they do not depend on the order of the
-  /// lines.
+  /// lines. Throws InvalidArgumentError for labels that are unknown: the first one's line, and how many there
+  /// are.
   void finish();
 
   bool is_split() const { return options_.is_split; }
@@ -39,11 +41,13 @@ class ColumnWords {
   std::span<const std::int32_t> of_row(std::size_t row) const;
   /// `12 words in column 3 "size"`, or which words were unknown, and where the first of each stands.
   std::vector<std::string> notes(bool of_several_files) const;
-  /// Of a column with almost as many words as rows, such as numbers of customers; else "".
-  std::string warning() const;
+  /// Of a column with almost as many words as rows, such as numbers of customers; else "". first_word: of the
+  /// column.
+  std::string warning(const CellPlace& first_word) const;
 
  private:
   void take_word(const CsvFile& file, std::size_t place, std::string word);
+  void check_labels() const;
   [[noreturn]] void throw_too_many(const CsvFile& file) const;
 
   TableColumn& column_;
@@ -56,6 +60,7 @@ class ColumnWords {
     CellPlace first;
   };
   std::map<std::string, Unknown> unknown_;
+  std::string first_unknown_;
 };
 
 }  // namespace kolo::models::detail

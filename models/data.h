@@ -78,6 +78,7 @@ struct CsvOptions {
   MissingCells missing = MissingCells::refuse;
   std::optional<LabelKind> label_kind = {};  // what labels are taken for; none: as read_csv finds them
   std::shared_ptr<const TableSchema> known = nullptr;  // of another table, by which this one is read
+  std::string known_file = {};  // whose columns `known` tells, for messages; "": nobody knows
   bool labelled = true;  // false, with `known`: labels are not looked at, and their column may be absent
 };
 
@@ -217,6 +218,7 @@ struct ImageFolder {
   // Of each file, where they are to be found, as many as `classes`, which are then the numbers' names;
   // `labels` is empty.
   std::optional<std::vector<std::vector<float>>> numbers = {};
+  std::shared_ptr<const TableSchema> label_table = nullptr;  // of numbers, as SampleKind has it
   std::string left_out;                    // what else lies there: "left out: 180 .heic, 18 broken links"
   std::vector<std::string> warnings = {};  // where the folders' own folders look like the classes
 };
@@ -257,6 +259,7 @@ struct NamedImagesOptions {
   std::string target = {};                   // the labels' columns, as CsvOptions has them
   std::optional<LabelKind> label_kind = {};  // what labels are taken for; none: as they are found
   bool is_known = false;                     // so an earlier table was read, and nothing is to be found
+  std::shared_ptr<const TableSchema> known = nullptr;  // ImageFolder::label_table of that table
 };
 
 /// A split of such a folder. One column of the table holds the names of pictures, with or without their
@@ -416,8 +419,10 @@ struct DataRequest {
   std::int64_t classes = 0;                   // 0: as they are found
   std::vector<std::string> class_names = {};  // empty: numbers
   std::optional<LabelKind> label_kind = {};   // what labels are taken for; none: as they are found
-  std::uint64_t seed = 1;  // by which the samples of one table are shared out to training and testing
-  bool whole = false;      // other data than the training's, without a test part: all of it is for testing
+  std::shared_ptr<const TableSchema> label_table = nullptr;  // SampleKind::label_table
+  bool with_train = false;  // all of these are of the training split of the same data
+  std::uint64_t seed = 1;   // by which the samples of one table are shared out to training and testing
+  bool whole = false;       // other data than the training's, without a test part: all of it is for testing
   Augmentation augmentation = {};  // of training images
 };
 

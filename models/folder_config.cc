@@ -66,6 +66,9 @@ FolderConfig parse_folder_config(const std::string& folder, const std::string& t
       config.largest = 1;  // pixels
     if (data.contains("table"))
       config.table = std::make_shared<const TableSchema>(table_schema_from_json(json_text(data["table"])));
+    if (data.contains("label_table"))
+      config.label_table =
+          std::make_shared<const TableSchema>(table_schema_from_json(json_text(data["label_table"])));
     return config;
   } catch (const nlohmann::json::exception& error) {
     throw_damaged(folder, error.what());

@@ -34,9 +34,10 @@ struct FolderConfig {
   std::string dtype;   // of a sample
   std::int64_t classes = 0;
   LabelKind label_kind = LabelKind::one_class;
-  std::vector<std::string> class_names;      // by class or output; empty: they have none
-  std::optional<float> largest;              // SampleKind::largest of the training's samples
-  std::shared_ptr<const TableSchema> table;  // of a table: what its columns mean
+  std::vector<std::string> class_names;            // by class or output; empty: they have none
+  std::optional<float> largest;                    // SampleKind::largest of the training's samples
+  std::shared_ptr<const TableSchema> table;        // of a table: what its columns mean
+  std::shared_ptr<const TableSchema> label_table;  // SampleKind::label_table
 };
 
 /// Nothing where the folder has no such file, as those of earlier versions and of programs other than

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/error.h>
 #include <kolo/models/paths.h>
 #include <kolo/models/samples.h>
@@ -129,6 +131,14 @@ std::vector<std::string> warnings_of_levels(const std::map<fs::path, std::vector
       folder.string(), folders.size(), fmt::join(named, ", "), folder.string())};
 }
 
+std::optional<float> largest_number(const ImageFolder& folder) {
+  if (!folder.numbers) return std::nullopt;
+  float largest = 0;
+  for (const std::vector<float>& numbers : *folder.numbers)
+    for (const float number : numbers) largest = std::max(largest, std::abs(number));
+  return largest;
+}
+
 class FolderSamples final : public FileSamples {
  public:
   FolderSamples(ImageFolder folder, const Shape& shape, const Augmentation& augmentation)
@@ -141,7 +151,9 @@ class FolderSamples final : public FileSamples {
                      .decoded = true,
                      .note = folder.left_out,
                      .class_names = folder.classes,
-                     .warnings = folder.warnings}),
+                     .label_table = folder.label_table,
+                     .warnings = folder.warnings,
+                     .largest_label = largest_number(folder)}),
         folder_(std::move(folder)),
         augmentation_(augmentation) {}
 
@@ -223,10 +235,11 @@ ImageFolder list_image_folder(const fs::path& folder, Split split) {
     found.classes.push_back(one.filename().string());
   for (const fs::path& one : class_folders(*of_split)) {
     const auto known = std::lower_bound(found.classes.begin(), found.classes.end(), one.filename().string());
-    if (known == found.classes.end() || *known != one.filename().string())
-      throw InvalidArgumentError("{}: a class that {} has not; both must have the same folders", one.string(),
-                                 train_folder(folder).string());
     const std::vector<fs::path> files = images_below(one, left_out);
+    if (known == found.classes.end() || *known != one.filename().string())
+      throw InvalidArgumentError("{}: a class of {} that {} has not; both must have the same folders",
+                                 one.string(), count_of(files.size(), "picture"),
+                                 train_folder(folder).string());
     if (files.empty() && split == Split::train)
       throw InvalidArgumentError("{}: a class without images; its files must end in {}", one.string(),
                                  image_endings());

@@ -14,7 +14,9 @@
 #include <kolo/models/models.h>
 #include <kolo/models/npy_pair.h>
 #include <kolo/models/paths.h>
+#include <kolo/models/samples_internal.h>
 #include <kolo/models/table_samples.h>
+#include <kolo/models/unknown_labels.h>
 
 namespace kolo::models {
 namespace {
@@ -29,12 +31,21 @@ using Found = std::shared_ptr<const SampleSet>;
 constexpr double kTrainingText = 0.9;   // share of a text; the rest is for testing
 constexpr std::size_t kMostNamed = 12;  // classes, in the description of samples
 
+// "gpt and lstm".
+std::string models_for_texts() {
+  std::vector<std::string> names;
+  for (const std::string& name : registered_models())
+    if (find_model(name).input == DType::i32) names.push_back("--model " + name);
+  return fmt::format("{}", fmt::join(names, " and "));
+}
+
 Found text_of_file(const fs::path& path, const DataRequest& request, Split split) {
   if (request.input != DType::i32)
     throw InvalidArgumentError(
-        "--data {}: a file that is no .csv or .tsv is a text, and the model takes no tokens; arrays and "
-        "pictures are read from their folder",
-        path.string());
+        "--data {}: a file that is no .csv or .tsv is a text, and the model takes no tokens; {} learn from a "
+        "text, "
+        "and arrays and pictures are read from their folder",
+        path.string(), models_for_texts());
   const auto text = std::make_shared<const Text>(Text::read(path.string()));
   const bool training = split == Split::train;
   const auto for_testing = static_cast<double>(text->tokens().size()) * (1 - kTrainingText);
@@ -45,23 +56,11 @@ Found text_of_file(const fs::path& path, const DataRequest& request, Split split
                        .end = training ? kTrainingText : 1});
 }
 
-// "lenet (28 x 28 in grey), resnet20 (32 x 32 in colour)".
-std::string models_for_images() {
-  std::string text;
-  for (const std::string& name : registered_models()) {
-    const Shape& sample = find_model(name).sample;
-    if (sample.rank() == 3)
-      text += fmt::format("{}{} ({} x {} in {})", text.empty() ? "" : ", ", name, sample.dim(1),
-                          sample.dim(2), sample.dim(0) == 1 ? "grey" : "colour");
-  }
-  return text;
-}
-
 Found pictures(ImageFolder folder, const DataRequest& request) {
   if (request.sample.rank() != 3)
     throw InvalidArgumentError(
         "--data {}: photographs, and the model takes {} and not images; those that do are {}", *request.data,
-        request.sample, models_for_images());
+        request.sample, detail::models_for_images());
   if (folder.classes.size() < 2 && !folder.numbers)
     throw InvalidArgumentError(
         "{}: one class, \"{}\"; there must be at least two, each with pictures of its own{}", *request.data,
@@ -72,17 +71,19 @@ Found pictures(ImageFolder folder, const DataRequest& request) {
 // Labels become places in `names`.
 void number_classes(ImageFolder& folder, const std::vector<std::string>& names) {
   if (folder.numbers) return;
+  detail::UnknownLabels unknown{.file = folder.name, .counts = {}, .classes = names};
   const auto number = [&](std::int32_t& label) {
     const std::string& own = folder.classes[static_cast<std::size_t>(label)];
     const auto known = std::find(names.begin(), names.end(), own);
-    if (known == names.end())
-      throw InvalidArgumentError("{}: class {:?} is none of the {} classes of the training, {}", folder.name,
-                                 own, names.size(), fmt::join(names, ", "));
-    label = static_cast<std::int32_t>(known - names.begin());
+    if (known == names.end()) ++unknown.counts[own];
+    else label = static_cast<std::int32_t>(known - names.begin());
   };
   for (std::int32_t& label : folder.labels) number(label);
   if (folder.several)
     for (auto& labels : *folder.several) std::for_each(labels.begin(), labels.end(), number);
+  if (!unknown.counts.empty())
+    throw InvalidArgumentError("{}: class {:?} {}", folder.name, unknown.counts.begin()->first,
+                               detail::unknown_labels_text(unknown));
   folder.classes = names;
 }
 
@@ -104,6 +105,7 @@ ImageFolder part_of(const ImageFolder& whole, const std::vector<std::int64_t>& p
                    .classes = whole.classes,
                    .files = {},
                    .labels = {},
+                   .label_table = whole.label_table,
                    .left_out = whole.left_out,
                    .warnings = whole.warnings};
   if (whole.several) part.several.emplace();
@@ -154,8 +156,10 @@ DataSplits shared_out(ImageFolder all, const fs::path& folder, const DataRequest
 DataSplits named_pictures(const fs::path& folder, const DataRequest& request, Wanted wanted) {
   const bool has_test = has_named_images_test(folder);
   const std::vector<std::string>& names = request.class_names;
-  NamedImagesOptions options{
-      .target = request.table.target, .label_kind = request.label_kind, .is_known = request.classes > 0};
+  NamedImagesOptions options{.target = request.table.target,
+                             .label_kind = request.label_kind,
+                             .is_known = request.classes > 0,
+                             .known = request.label_table};
   DataSplits splits;
   ImageFolder all;
   if (wanted.train || !has_test || !options.is_known) all = list_named_images(folder, Split::train, options);
@@ -167,6 +171,7 @@ DataSplits named_pictures(const fs::path& folder, const DataRequest& request, Wa
                            : all.several ? LabelKind::several
                                          : LabelKind::one_class;
     options.is_known = true;
+    if (!options.known) options.known = all.label_table;
     if (wanted.test) test = list_named_images(folder, evaluated(wanted), options);
     if (wanted.test) number_classes(test, names.empty() ? all.classes : names);
     if (wanted.train) splits.train = pictures(std::move(all), request);
@@ -206,6 +211,7 @@ DataSplits each(const DataRequest& request, Wanted wanted, const Read& read) {
     asked.classes = splits.train->kind().classes;
     asked.class_names = splits.train->kind().class_names;
     asked.label_kind = splits.train->kind().label_kind;
+    asked.with_train = true;
   }
   if (wanted.test) splits.test = read(asked, Split::test);
   return splits;
@@ -247,6 +253,20 @@ DataSplits from_text(const fs::path& file, const DataRequest& request, Wanted wa
                }));
 }
 
+// Of a model that learns from a text.
+void check_no_samples(const std::string& folder) {
+  const bool has_pictures =
+      is_image_folder(folder) || is_named_images(folder) || is_cifar10(folder) || is_mnist(folder);
+  const char* const found = has_pictures                                ? "images"
+                            : is_file(fs::path(folder) / "x_train.npy") ? "arrays"
+                            : detail::is_table_folder(folder)           ? "tables"
+                                                                        : nullptr;
+  if (found == nullptr) return;
+  throw InvalidArgumentError("--data {}: {}, and the model learns from a text; {}", folder, found,
+                             has_pictures ? "models for images are " + detail::models_for_images()
+                                          : "--model mlp takes rows of numbers");
+}
+
 // A folder whose only file is a text is as good as that file.
 DataSplits from_folder_of_text(const DataRequest& request, Wanted wanted) {
   const std::string data = request.data.value_or("");
@@ -254,6 +274,7 @@ DataSplits from_folder_of_text(const DataRequest& request, Wanted wanted) {
   if (is_folder(data)) files = detail::files_in(data);
   if (files.size() == 1 && !is_image_name(files[0]) && !is_table_name(files[0]))
     return from_text(fs::path(data) / files[0], request, wanted);
+  if (is_folder(data)) check_no_samples(data);
   throw InvalidArgumentError(
       "the model learns from a text: --data must name a file; {}",
       !request.data      ? "there is none"
@@ -261,14 +282,16 @@ DataSplits from_folder_of_text(const DataRequest& request, Wanted wanted) {
       : files.size() == 1
           ? fmt::format("{} is a folder, and {} in it is no text", data, files[0])
           : fmt::format("{} is a folder, in which {}", data,
-                        files.empty() ? "no file lies"
+                        files.empty() ? "lies no file, but " + detail::contents_of(data)
                                       : fmt::format("{} files lie, such as {}", files.size(), files[0])));
 }
 
 DataSplits from_anywhere(const DataRequest& request, Wanted wanted) {
   const bool is_text = request.input == DType::i32;
   if (request.data && is_file(*request.data) && is_table_name(*request.data)) {
-    if (is_text) throw InvalidArgumentError("--data {}: a table, and the model takes tokens", *request.data);
+    if (is_text)
+      throw InvalidArgumentError(
+          "--data {}: a table, and the model learns from a text; --model mlp takes tables", *request.data);
     return named("table", detail::table_samples(*request.data, request, wanted));
   }
   if (request.data && is_file(*request.data)) return from_text(*request.data, request, wanted);
@@ -375,3 +398,18 @@ std::string description(const SampleSet& samples) {
 }
 
 }  // namespace kolo::models
+
+namespace kolo::models::detail {
+
+std::string models_for_images() {
+  std::string text;
+  for (const std::string& name : registered_models()) {
+    const Shape& sample = find_model(name).sample;
+    if (sample.rank() == 3)
+      text += fmt::format("{}{} ({} x {} in {})", text.empty() ? "" : ", ", name, sample.dim(1),
+                          sample.dim(2), sample.dim(0) == 1 ? "grey" : "colour");
+  }
+  return text;
+}
+
+}  // namespace kolo::models::detail

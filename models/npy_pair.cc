@@ -15,6 +15,7 @@
 #include <kolo/models/paths.h>
 #include <kolo/models/samples_internal.h>
 #include <kolo/models/table_samples.h>
+#include <kolo/models/unknown_labels.h>
 
 namespace kolo::models::detail {
 namespace {
@@ -98,14 +99,24 @@ std::vector<std::string> names_from_one(const Tensor& y) {
 }
 
 // Labels become places in `names`.
-void number_labels(Tensor& y, const std::vector<std::string>& names, const fs::path& path) {
+void number_labels(Tensor& y, const std::vector<std::string>& names, const fs::path& path,
+                   const std::string& trained) {
+  UnknownLabels unknown{.file = path.string(), .trained = trained, .counts = {}, .classes = names};
+  std::set<std::int32_t> others;
   for (std::int32_t& label : y.span<std::int32_t>()) {
-    const auto known = std::find(names.begin(), names.end(), std::to_string(label));
-    if (known == names.end())
-      throw InvalidArgumentError("{}: label {} is none of the {} classes, {}", path.string(), label,
-                                 names.size(), fmt::join(names, ", "));
+    const std::string text = std::to_string(label);
+    const auto known = std::find(names.begin(), names.end(), text);
+    if (known == names.end()) {
+      ++unknown.counts[text];
+      continue;
+    }
     label = static_cast<std::int32_t>(known - names.begin());
+    others.insert(label);
   }
+  for (const std::int32_t label : others) unknown.others.push_back(names[static_cast<std::size_t>(label)]);
+  if (!unknown.counts.empty())
+    throw InvalidArgumentError("{}: label {} {}", path.string(), unknown.counts.begin()->first,
+                               unknown_labels_text(unknown));
 }
 
 }  // namespace
@@ -131,6 +142,9 @@ std::shared_ptr<const SampleSet> npy_pair(const fs::path& folder, const DataRequ
                                x_path.string(), found.x.dtype(), found.x.shape(), y.elements(),
                                y_path.string());
   if (split == Split::train) check_labels(y, y_path, "");
+  const bool is_beside =
+      request.with_train || (request.classes == 0 && split == Split::test && is_file(y_train));
+  const std::string trained = is_beside ? y_train.filename().string() : "";
   SampleKind kind{.name = last_name(folder),
                   .shape = {},
                   .classes = request.classes,
@@ -144,11 +158,12 @@ std::shared_ptr<const SampleSet> npy_pair(const fs::path& folder, const DataRequ
     if (!labels.empty()) kind.classes = *std::max_element(labels.begin(), labels.end()) + std::int64_t{1};
   }
   if (!kind.class_names.empty()) {
-    number_labels(y, kind.class_names, y_path);
+    number_labels(y, kind.class_names, y_path, trained);
     kind.classes = std::ssize(kind.class_names);
     kind.note += fmt::format("{}labels {} to {} are taken as 0 to {}", kind.note.empty() ? "" : ", ",
                              kind.class_names.front(), kind.class_names.back(), kind.classes - 1);
   }
+  if (kind.class_names.empty()) check_known_labels(y, kind.classes, y_path.string(), trained);
   return array_samples_of(std::move(kind), std::move(found.x), std::move(y));
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
@@ -44,7 +45,10 @@ void PictureLabels::finish(const NamedImagesOptions& options, ImageFolder& found
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < cells_.size(); ++i)
     cells.push_back(&cells_[i]), texts.push_back(column_named(i));
-  finish_numbers(cells, std::vector<TableColumn>(cells.size()), {});
+  const bool is_known = options.known && options.known->labels.size() == cells.size();
+  const bool has_commas = finish_numbers(
+      cells, is_known ? options.known->labels : std::vector<TableColumn>(cells.size()),
+      {.is_known = is_known, .had_decimal_commas = is_known && options.known->has_decimal_commas});
   if (const std::string note = separator_note(separator_, cells_); !note.empty()) notes_.push_back(note);
   for (std::string& note : number_notes(cells, texts)) notes_.push_back(std::move(note));
   for (std::size_t i = 0; i < cells_.size(); ++i) {
@@ -59,6 +63,20 @@ void PictureLabels::finish(const NamedImagesOptions& options, ImageFolder& found
           "the label, column {}, numbers the rows; --target names another column", column_named(i)));
   if (kind_ == LabelKind::numbers || columns_.size() > 1) take_numbers(found);
   else take_words(found);
+  if (kind_ == LabelKind::numbers) found.label_table = is_known ? options.known : label_table(has_commas);
+}
+
+std::shared_ptr<const TableSchema> PictureLabels::label_table(bool has_decimal_commas) const {
+  TableSchema schema{.label_kind = kind_, .has_decimal_commas = has_decimal_commas};
+  schema.labels.clear();
+  for (std::size_t i = 0; i < cells_.size(); ++i)
+    schema.labels.push_back({.name = names_[i],
+                             .place = columns_[i],
+                             .has_decimal_commas = cells_[i].has_decimal_commas,
+                             .has_thousands_points = cells_[i].has_thousands_points,
+                             .has_thousands_commas = cells_[i].has_thousands_commas,
+                             .has_decimal_points = cells_[i].has_decimal_points});
+  return std::make_shared<const TableSchema>(std::move(schema));
 }
 
 void PictureLabels::choose_kind(const NamedImagesOptions& options) {

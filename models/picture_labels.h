@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,7 @@ class PictureLabels {
   void take_numbers(ImageFolder& found) const;
   std::vector<std::string> words_in(const std::string& word) const;
   std::string column_named(std::size_t i) const;
+  std::shared_ptr<const TableSchema> label_table(bool has_decimal_commas) const;
   bool is_split() const { return kind_ == LabelKind::several && columns_.size() == 1; }
 
   std::vector<std::size_t> columns_;

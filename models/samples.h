@@ -130,9 +130,12 @@ struct SampleKind {
   std::string note = {};  // what of the files was taken for what, and what was left out; for outputs
   std::vector<std::string> class_names = {};           // or of the outputs; empty: they have none
   std::shared_ptr<const TableSchema> table = nullptr;  // of a table: what its columns mean
+  // Of pictures whose table tells numbers to find: its labels' columns, and how their numbers are written.
+  std::shared_ptr<const TableSchema> label_table = nullptr;
   std::vector<std::string> warnings = {};  // what may not be as the owner of the files thinks, a line each
   // The largest absolute number of the samples, where it was looked for: of arrays, after u8 became 0 to 1.
   std::optional<float> largest = {};
+  std::optional<float> largest_label = {};  // the same of numbers to find, of pictures
 
   /// "cat", or "3" where the classes have no names; of numbers to find "number_4".
   std::string class_name(std::int64_t number) const;

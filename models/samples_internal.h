@@ -16,6 +16,9 @@ namespace kolo::models::detail {
 /// InvalidArgumentError for what is not finite there.
 std::shared_ptr<const SampleSet> array_samples_of(SampleKind kind, Tensor x, Tensor y);
 
+/// For messages: `lenet (28 x 28 in grey), resnet20 (32 x 32 in colour)`.
+std::string models_for_images();
+
 /// The largest absolute number of samples f32, or 1 of u8, which becomes 0 to 1.
 float largest_in(const Tensor& x);
 /// What to say of samples whose numbers are of quite another size than those of the training, such as pixels

@@ -18,6 +18,7 @@
 #include <kolo/models/folder_contents.h>
 #include <kolo/models/paths.h>
 #include <kolo/models/samples_internal.h>
+#include <kolo/models/unknown_labels.h>
 
 namespace kolo::models::detail {
 namespace {
@@ -80,6 +81,14 @@ std::int64_t classes_of(const CsvTable& table, const DataRequest& request) {
   return *std::max_element(labels.begin(), labels.end()) + std::int64_t{1};
 }
 
+// Of classes that are numbers; those that are words the reader has checked.
+void check_numbers(const CsvTable& table, std::int64_t classes, const fs::path& path,
+                   const std::string& trained) {
+  const TableSchema& schema = *table.schema;
+  if (schema.label_kind == LabelKind::one_class && schema.outputs() == 0)
+    check_known_labels(table.y, classes, path.string(), trained);
+}
+
 // Without a test file of its own: a tenth of the rows is for testing.
 DataSplits shared_out(const std::string& name, const std::vector<fs::path>& paths,
                       const std::string& left_out, const DataRequest& request, Wanted wanted) {
@@ -87,6 +96,7 @@ DataSplits shared_out(const std::string& name, const std::vector<fs::path>& path
   if (wanted.train) check_labels(table.y, paths.front(), table.note);
   add_note(table.note, left_out);
   const std::int64_t count = table.y.shape().dim(0), classes = classes_of(table, request);
+  check_numbers(table, classes, paths.front(), "");
   if (request.whole) {
     add_note(table.note,
              count == 1 ? "its only row for testing" : fmt::format("all {} rows for testing", count));
@@ -124,10 +134,16 @@ DataSplits pair_of_tables(const fs::path& folder, const DataRequest& request, Wa
     check_labels(table.y, train, table.note);
     add_note(table.note, left_out_beside(folder, {"train.csv", "test.csv"}));
     options.known = table.schema;
+    options.known_file = train.filename().string();
     classes = classes_of(table, request);
+    check_numbers(table, classes, train, "");
     if (wanted.train) splits.train = samples_of(train.filename().string(), std::move(table), classes);
   }
-  if (has_test) splits.test = samples_of(test.filename().string(), read_csv(test, options), classes);
+  if (has_test) {
+    CsvTable table = read_csv(test, options);
+    check_numbers(table, classes, test, options.known_file);
+    splits.test = samples_of(test.filename().string(), std::move(table), classes);
+  }
   return splits;
 }
 

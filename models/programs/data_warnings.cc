@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
 #include <kolo/models/csv_columns.h>
@@ -36,6 +37,18 @@ void warn_of_classes(const TrainingData& data) {
     if (training[i] == 0) untrained.push_back(static_cast<std::int64_t>(i));
     else if (i < testing.size() && testing[i] == 0) untested.push_back(static_cast<std::int64_t>(i));
   }
+  std::string in_test;
+  for (const std::int64_t number : untrained)
+    if (const auto i = static_cast<std::size_t>(number); i < testing.size() && testing[i] > 0)
+      in_test +=
+          fmt::format("{}{} of {}", in_test.empty() ? "" : ", ",
+                      in_test.empty() ? count_of(testing[i], "test sample") : std::to_string(testing[i]),
+                      kind.class_name(number));
+  if (!in_test.empty())
+    log_warning(
+        "there {} {}, of which there is no training sample: the model cannot name such samples, and the test "
+        "accuracy counts them as wrong",
+        in_test.starts_with("1 ") ? "is" : "are", in_test);
   if (!untrained.empty())
     log_warning(
         "there is no training sample of {}, and the model has {} outputs, one of each class; labels that are "
@@ -118,11 +131,19 @@ std::string different_sizes(const SampleSet& train) {
 }
 
 void hint_at_normalize(const SampleSet& train) {
-  constexpr float kLargeTarget = 100;
+  constexpr float kLargeTarget = 100, kLargePixel = 20;
+  const SampleKind& kind = train.kind();
   std::vector<std::string> why;
-  if (std::string differ = different_sizes(train); !differ.empty()) why.push_back(std::move(differ));
+  if (std::string differ = kind.decoded ? "" : different_sizes(train); !differ.empty())
+    why.push_back(std::move(differ));
+  else if (kind.largest.value_or(0) > kLargePixel && !kind.decoded)
+    why.push_back(fmt::format("numbers are up to {:.4g}{}", *kind.largest,
+                              *kind.largest <= 255 && kind.shape.rank() == 3
+                                  ? " (pixels may be divided by 255, or be u1, which kolo divides)"
+                                  : ""));
   if (train.kind().label_kind == LabelKind::numbers) {
-    const std::vector<float> sizes = sizes_of(train, &Batch::labels);
+    const std::vector<float> sizes =
+        kind.largest_label ? std::vector<float>{*kind.largest_label} : sizes_of(train, &Batch::labels);
     const float most = *std::max_element(sizes.begin(), sizes.end());
     if (most > kLargeTarget) why.push_back(fmt::format("numbers to find are up to {:.4g}", most));
   }
@@ -138,8 +159,7 @@ void warn_of_data(const TrainOptions& options, const TrainingData& data) {
   for (const std::string& warning : data.kind().warnings) log_warning("{}", warning);
   warn_of_classes(data);
   warn_of_scale(options, data);
-  if (data.train && !options.normalize && !options.found && data.kind().dtype == DType::f32 &&
-      !data.kind().decoded)
+  if (data.train && !options.normalize && !options.found && data.kind().dtype == DType::f32)
     hint_at_normalize(*data.train);
 }
 

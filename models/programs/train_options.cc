@@ -274,6 +274,7 @@ TrainOptions parse_train_options(
   store_words(words, described, values);
   name_folders_after_job(values);
   check_ended(ended, values);
+  read_values(values);  // what was given wrongly is told before what it would change
   std::optional<FolderConfig> found;
   const auto folder = given(values, "checkpoint-dir");
   if (folder && !folder->empty() && !values["help"].as<bool>() && !values["version"].as<bool>())

@@ -60,6 +60,7 @@ Json data_of(const SampleKind& kind, const std::string& format) {
   if (kind.label_kind == LabelKind::several) data[kSeveralLabelsKey] = true;
   if (!kind.class_names.empty()) data["class_names"] = kind.class_names;
   if (kind.largest) data["largest"] = *kind.largest;
+  if (kind.label_table) data["label_table"] = Json::parse(to_json(*kind.label_table));
   if (kind.table) data["table"] = Json::parse(to_json(*kind.table));
   return data;
 }

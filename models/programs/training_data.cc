@@ -19,6 +19,7 @@
 #include <kolo/core/runtime/pools.h>
 #include <kolo/models/data.h>
 #include <kolo/models/programs/losses.h>
+#include <kolo/models/samples_internal.h>
 
 namespace kolo::models {
 namespace {
@@ -42,6 +43,7 @@ DataRequest request_of(const TrainOptions& options) {
     request.classes = found.classes;
     if (found.label_kind != LabelKind::numbers) request.class_names = found.class_names;
     request.label_kind = found.label_kind;
+    request.label_table = found.label_table;
     const auto trained_on = found.switches.find("data");
     request.whole = options.evaluate && trained_on != found.switches.end() &&
                     options.switches.at("data") != trained_on->second;
@@ -66,11 +68,15 @@ Variable fixed_variable(const Scope& s, const std::string& name, const Shape& sh
 
 // A model's own error speaks of the shapes of its layers.
 [[noreturn]] void throw_other_samples(const SampleKind& kind, const Model& model) {
-  const bool takes_images = model.sample.rank() == 3;
-  throw InvalidArgumentError(
-      "--model {}: it takes {}, and samples of {} are {}; {}", model.name,
-      takes_images ? "images" : fmt::format("samples {}", model.sample), kind.name, kind.shape,
-      kind.shape.rank() == 1 ? "--model mlp takes rows of numbers" : "another model takes them");
+  const bool takes_images = model.sample.rank() == 3, are_images = kind.shape.rank() == 3;
+  throw InvalidArgumentError("--model {}: it takes {}, and samples of {} are {}; {}", model.name,
+                             !takes_images ? fmt::format("samples {}", model.sample)
+                             : are_images  ? fmt::format("images {}", model.sample)
+                                           : "images",
+                             kind.name, kind.shape,
+                             kind.shape.rank() == 1 ? "--model mlp takes rows of numbers"
+                             : are_images           ? "models for images are " + detail::models_for_images()
+                                                    : "another model takes them");
 }
 
 // Of what was read as other samples are: unknown words, and what else it has not in common with them.
@@ -181,7 +187,8 @@ Output build_logits(Scope& s, const TrainOptions& options, const SampleKind& kin
     try {
       return model.build(scope, input, size);
     } catch (const InvalidArgumentError&) {
-      if (kind.shape.rank() == model.sample.rank()) throw;
+      const bool are_other_images = kind.shape.rank() == 3 && kind.shape != model.sample;
+      if (kind.shape.rank() == model.sample.rank() && !are_other_images) throw;
       throw_other_samples(kind, model);
     }
   };

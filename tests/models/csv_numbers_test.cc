@@ -178,7 +178,8 @@ std::string rows(int count, const std::string& format) {
 
 TEST_F(CsvNumbers, ThatAreTakenAsWordsAreWarnedOf) {
   EXPECT_THAT(read("id,a,label\n" + rows(30, "n{0},{2},{1}\n")).warnings,
-              ElementsAre(AllOf(HasSubstr("column 1 \"id\""), HasSubstr("30 different ones in 30 rows"),
+              ElementsAre(AllOf(HasSubstr("column 1 \"id\""),
+                                HasSubstr("30 different ones in 30 rows, such as \"n0\" in line 2, of which"),
                                 HasSubstr("--ignore id leaves it out"))));
   EXPECT_THAT(read("price,label\n" + rows(30, "{0}.5 €,{1}\n")).warnings,
               ElementsAre(HasSubstr("may be meant as numbers, such as \"0.5 €\", which kolo cannot read")));

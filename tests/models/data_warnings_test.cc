@@ -69,6 +69,23 @@ TEST_F(Warnings, NameTheModelsThatTakePictures) {
                                                         Not(HasSubstr("mlp")))));
 }
 
+TEST_F(Warnings, TellAModelOfTextsWhatLiesInAFolder) {
+  const auto refused = [&](const std::string& folder, const std::string& why) {
+    EXPECT_THAT([&] { load_data(request({8}, DType::i32, folder), Split::train); },
+                ThrowsMessage<InvalidArgumentError>(HasSubstr(why)));
+  };
+  write_picture("pets/a/1.png", 1);
+  write_picture("pets/b/1.png", 1);
+  write("tables/train.csv", "a,label\n1,0\n");
+  write("below/one/a.txt", "a");
+  refused("pets", "/pets: images, and the model learns from a text; models for images are ");
+  refused("tables", "/tables: tables, and the model learns from a text; --model mlp takes rows of numbers");
+  refused("below", "lies no file, but 1 folder");
+  EXPECT_THAT(
+      [&] { load_data(request({2}, DType::f32, "below/one/a.txt"), Split::train); },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("--model gpt and --model lstm learn from a text")));
+}
+
 TEST_F(Warnings, TakeTheOnlyFileOfAFolderForTheText) {
   write("books/one.txt", std::string(200, 'a') + std::string(200, 'b'));
   EXPECT_EQ(load_data(request({8}, DType::i32, "books"), Split::train)->kind().classes, 2);

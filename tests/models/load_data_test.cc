@@ -81,7 +81,7 @@ TEST_F(Data, ArePhotographsInFoldersBelowTheirClassToo) {
   std::filesystem::create_symlink("/nowhere/3.jpg", folder_ / "train/n01/3.jpg");
   const auto samples = load_data(request(), Split::train);
   EXPECT_EQ(samples->size(), 2);
-  EXPECT_EQ(samples->kind().note, "left out: 1 .heic, 1 broken links");
+  EXPECT_EQ(samples->kind().note, "left out: 1 .heic, 1 broken link");
 }
 
 TEST_F(Data, AreRefusedWhereThereIsOneClassAlone) {
@@ -219,6 +219,48 @@ TEST_F(Data, CountFromZeroWhatIsLabelledFromOne) {
               ThrowsMessage<InvalidArgumentError>(HasSubstr("label 4 is none of the 3 classes")));
   write("y_train.npy", npy("|u1", "(3,)", "\2\2\2"));
   EXPECT_THAT([&] { load_splits(request()); }, ThrowsMessage<InvalidArgumentError>(HasSubstr("one class")));
+}
+
+TEST_F(Data, HaveTestLabelsThatCountAsTheTrainingsDo) {
+  write("x_train.npy", npy("<f4", "(3, 1)", std::string(12, '\0')));
+  write("y_train.npy", npy("|u1", "(3,)", std::string("\0\1\2", 3)));
+  write("x_test.npy", npy("<f4", "(4, 1)", std::string(16, '\0')));
+  write("y_test.npy", npy("|u1", "(4,)", "\1\2\3\3"));
+  const auto refused = [&](const std::string& folder, const std::string& why) {
+    EXPECT_THAT([&] { load_splits(request({1}, DType::f32, folder)); },
+                ThrowsMessage<InvalidArgumentError>(HasSubstr(why)));
+  };
+  refused("",
+          "y_test.npy: label 3 is none of the 3 classes, 0, 1, 2, of y_train.npy; y_test.npy has 2 samples "
+          "of 3; the "
+          "labels of y_test.npy are 1 to 3, counted from 1, and those of y_train.npy 0 to 2, counted from 0; "
+          "both must "
+          "be counted alike");
+  for (const char* train : {"t/train.csv", "u/train.csv", "v/train.csv"}) {
+    std::string text = "a,label\n";
+    for (int i = 0; i < 12; ++i)
+      text += fmt::format(
+          "{},{}\n", i % 5,
+          std::string(1, static_cast<char>(train[0] == 'v' ? 'x' + i % 3 : '0' + (train[0] == 'u') + i % 3)));
+    write(train, text);
+  }
+  write("t/test.csv", "a,label\n1,1\n1,3\n1,2\n");
+  refused("t",
+          "t/test.csv: label 3 is none of the 3 classes, 0, 1, 2, of train.csv; test.csv has 1 sample of 3; "
+          "the labels of test.csv are 1 to 3, counted from 1,");
+  write("t/test.csv", "a,label\n1,0\n1,7\n1,9\n1,9\n");
+  refused("t",
+          "label 7 is none of the 3 classes, 0, 1, 2, of train.csv; test.csv has 1 sample of 7, 2 of 9; "
+          "leave such samples out");
+  write("u/test.csv", "a,label\n1,1\n1,0\n1,2\n");
+  refused("u",
+          "u/test.csv, line 3: label \"0\" is none of the 3 classes, 1, 2, 3, of train.csv; test.csv has 1 "
+          "sample of 0; the labels of test.csv are 0 to 2, counted from 0, and those of train.csv 1 to 3, "
+          "counted from 1");
+  write("v/test.csv", "a,label\n1,x\n1,w\n1,y\n1,v\n1,w\n");
+  refused("v",
+          "v/test.csv, line 3: label \"w\" is none of the 3 classes, x, y, z, of train.csv; test.csv has 1 "
+          "sample of v, 2 of w; leave");
 }
 
 TEST_F(Data, AreNumbersToFindWhereLabelsAreFloats) {
@@ -439,9 +481,9 @@ TEST_F(Data, AreTables) {
   EXPECT_EQ(test->kind().classes, 4);
   EXPECT_EQ(load_data(request({784}, DType::f32, "train.csv"), Split::train)->size(), 2);
   write("test.csv", "a,b,label\n5,6,4\n");
-  EXPECT_THAT(
-      [&] { load_data(request(), Split::test); },
-      ThrowsMessage<InvalidArgumentError>(HasSubstr("test.csv: label 4 of sample 0; labels are 0 to 3")));
+  EXPECT_THAT([&] { load_data(request(), Split::test); },
+              ThrowsMessage<InvalidArgumentError>(
+                  HasSubstr("test.csv: label 4 is none of the 4 classes, 0, 1, 2, 3, of train.csv")));
 }
 
 TEST_F(Data, AreATextForAModelOfTokens) {
@@ -460,10 +502,11 @@ TEST_F(Data, SayWhereTheyAreNotWhatTheModelTakes) {
   EXPECT_THAT(
       [&] { load_data(request({784}, DType::f32, "works.txt"), Split::train); },
       ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("works.txt"), HasSubstr("takes no tokens"))));
-  EXPECT_THAT([&] { load_data(request({8}, DType::i32, "table.csv"), Split::train); },
-              ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("table.csv"), HasSubstr("takes tokens"))));
+  EXPECT_THAT(
+      [&] { load_data(request({8}, DType::i32, "table.csv"), Split::train); },
+      ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("table.csv"), HasSubstr("learns from a text"))));
   EXPECT_THAT([&] { load_data(request({8}, DType::i32), Split::train); },
-              ThrowsMessage<InvalidArgumentError>(HasSubstr("--data must name a file")));
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("images, and the model learns from a text")));
   EXPECT_THAT([&] { load_data(request({784}), Split::train); },
               ThrowsMessage<InvalidArgumentError>(AllOf(HasSubstr("photographs"), HasSubstr("[784]"))));
 }

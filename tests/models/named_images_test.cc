@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -141,6 +142,29 @@ TEST_F(NamedImages, HaveNumbersAsTablesHaveThem) {
   write("train/list.csv", "file;price;size\n0.png;1.100;1,5\n1.png;900;2\n2.png;2.000;3\n");
   EXPECT_THAT([&] { load_splits(request); },
               ThrowsMessage<InvalidArgumentError>(HasSubstr("line 2, column 2: \"1.100\": a point may be")));
+}
+
+TEST_F(NamedImages, AreTestedByNumbersAsTheTrainingsAreWritten) {
+  for (const char* part : {"train", "test"})
+    for (int i = 0; i < 3; ++i) write_picture(std::string(part) + "/" + std::to_string(i) + ".png", 1);
+  write("train/list.csv", "file;price\n0.png;1.100,5\n1.png;900\n2.png;2.000\n");
+  write("test/list.csv", "file;price\n0.png;1.100\n1.png;900\n");
+  DataRequest asked = request();
+  const DataSplits splits = load_splits(asked);
+  Batch batch;
+  EvaluationBatches(splits.test, {.batch_size = 2}).next(batch);
+  EXPECT_THAT(batch.labels.span<float>(), ElementsAre(1100, 900));
+  EXPECT_EQ(splits.train->kind().largest_label, 2000);
+  // As a checkpoint folder has kept it.
+  asked.classes = 1, asked.label_kind = LabelKind::numbers;
+  asked.label_table =
+      std::make_shared<const TableSchema>(table_schema_from_json(to_json(*splits.train->kind().label_table)));
+  EvaluationBatches(load_data(asked, Split::test), {.batch_size = 2}).next(batch);
+  EXPECT_THAT(batch.labels.span<float>(), ElementsAre(1100, 900));
+  write("test/list.csv", "file;price\n0.png;1.5\n1.png;900\n");
+  EXPECT_THAT(
+      [&] { load_splits(request()); },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("line 2, column 2: \"1.5\": the training's numbers")));
 }
 
 TEST_F(NamedImages, HaveNumbersToFind) {

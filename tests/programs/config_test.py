@@ -199,7 +199,7 @@ class Differs(Config):
     def test_other_classes_or_columns_are_refused(self):
         three, narrow = self.table("three", classes=3), self.table("narrow", columns=1)
         for mode in (("--evaluate",), ("--steps", 5)):
-            self.assert_one_line(self.train("--data", three, *mode), 1, "label 2", "labels are 0 to 1")
+            self.assert_one_line(self.train("--data", three, *mode), 1, "label 2 is none of the 2 classes, 0, 1, of the training; ")
             self.assert_one_line(self.train("--data", narrow, *mode), 1, 'no column "x1", of which the model has learnt')
 
     def test_columns_that_the_model_does_not_know_are_told(self):

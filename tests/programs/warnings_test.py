@@ -53,6 +53,9 @@ class Warnings(ProgramTest):
     def test_classes_without_samples_are_told(self):
         result = self.assert_ok(self.train("lenet", self.arrays("gaps", "|u1", 1, (0, 1, 5)), ranks=2))
         self.assertEqual(result.err.count("there is no training sample of the classes 2, 3, 4, and the model has 6 outputs"), 1, result.err)
+        self.arrays("gaps", "|u1", 1, (0, 1, 3), "test")
+        result = self.assert_ok(self.train("lenet", self.folder / "gaps"))
+        self.assertIn("there are 4 test samples of 3, of which there is no training sample: the model cannot name such samples", result.err)
         rows = [f"{i},{'a' if i % 2 else 'b'}" for i in range(60)] + ["61,rare"]
         result = self.assert_ok(self.train("mlp", self.table("x,label", rows)))
         self.assertIn("there is no test sample of the class rare, of which the test accuracy says nothing", result.err)
@@ -70,6 +73,35 @@ class Warnings(ProgramTest):
         self.assertIn('numbers are up to 4000 in column 1 "a", and words are 0 or 1: ', self.assert_ok(self.train("mlp", words)).err)
         self.assertNotIn("brings all", self.assert_ok(self.train("mlp", table, "--normalize")).err)
         self.assertNotIn("brings all", self.assert_ok(self.train("mlp", self.table("a,b,label", [f"{i % 5},{i % 3},{i % 2}" for i in range(60)]))).err)
+
+    def test_arrays_of_pixels_up_to_255_are_told(self):
+        words = "numbers are up to 255 (pixels may be divided by 255, or be u1, which kolo divides): a model learns little so, and --normalize"
+        self.assertIn(words, self.assert_ok(self.train("lenet", self.arrays("large", "<f4", 1))).err)
+        for result in (self.train("lenet", self.arrays("large", "<f4", 1), "--normalize"), self.train("lenet", self.arrays("small", "<f4", 1 / 255)),
+                       self.train("lenet", self.arrays("bytes", "|u1", 1))):
+            self.assertNotIn("brings all", self.assert_ok(result).err)
+
+    def test_images_of_another_shape_are_told_with_the_models(self):
+        folder = self.folder / "colours"
+        folder.mkdir()
+        (folder / "x_train.npy").write_bytes(npy("|u1", "(12, 3, 28, 28)", bytes(12 * 3 * 784)))
+        (folder / "y_train.npy").write_bytes(npy("|u1", "(12,)", bytes(i % 2 for i in range(12))))
+        self.assert_one_line(self.train("lenet", folder), 1, "--model lenet: it takes images [1,28,28], and samples of colours are [3,28,28]", "resnet20 (32 x 32 in colour)")
+
+    def test_a_wrong_option_is_told_alone(self):
+        table = self.table("a,b,label", [f"{i % 7},{i % 5},{i % 2}" for i in range(60)])
+        self.assert_ok(self.train("mlp", table, "--checkpoint-dir", self.ck))
+        result = self.ask("--epochs", 0)
+        self.assert_one_line(result, 2, '--epochs "0" is not valid')
+        self.assertNotIn("takes the place", result.err)
+
+    def test_pictures_with_large_numbers_to_find_are_told(self):
+        folder = self.folder / "prices"
+        folder.mkdir()
+        for i in range(12):
+            (folder / f"{i}.png").write_bytes(png([[self.numbers.randrange(256) for _ in range(28)] for _ in range(28)]))
+        (folder / "list.csv").write_text("file,price\n" + "".join(f"{i}.png,{i * 1000}.5\n" for i in range(12)))
+        self.assertIn("numbers to find are up to 1.1e+04: a model learns little so, and --normalize", self.assert_ok(self.train("lenet", folder)).err)
 
     def test_a_column_that_is_a_name_is_told(self):
         table = self.table("id,a,label", [f"n{i},{i % 5},{i % 2}" for i in range(60)])
