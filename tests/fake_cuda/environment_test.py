@@ -238,7 +238,7 @@ class GpuCheck(FakeGpuTest):
         rows = self.check_where_all_hangs("--seconds", "7")
         self.assertEqual(rows[:2], [("build", "passed", ""), ("probe", *cut)])
         self.assertEqual({row[1:] for row in rows[2:]}, {none})
-        self.assertEqual(len(rows), 17)
+        self.assertEqual(len(rows), 18)
 
     def test_what_follows_in_a_part_that_is_cut_off_is_not_run(self):
         cut, none = ("skipped", "cut off after N s: no time left"), ("skipped", "not run: no time left")

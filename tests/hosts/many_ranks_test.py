@@ -46,7 +46,8 @@ class ManyRanks(hosts.FolderTest):
         self.assert_most(counts, "init", 4 * DOUBLINGS, 4096, TREE + DOUBLINGS)
         self.assert_most(counts, "call", 2 * TREE + 2 * DOUBLINGS, 64 * (TREE + DOUBLINGS), TREE + DOUBLINGS, times=ROUNDS)
         self.assert_most(counts, "step", DOUBLINGS, DOUBLINGS * (2 * 128 + 64), DOUBLINGS, times=ROUNDS)
-        self.assert_most(counts, "end", 10, 20 * 10, TREE + 1)
+        # Ten notes. On a busy machine a message more was counted, of 55 bytes, longer than any note of an end: of the part before.
+        self.assert_most(counts, "end", 10 + 2, 20 * 10, TREE + 1)
         files = [max(of_rank["files"][whose] for of_rank in counts) for whose in ("MPI", "kolo")]
         print(f"descriptors: {files[0]} of MPI, {files[1]} of kolo", flush=True)
         self.assertLessEqual(files[1], 4, "two lifelines, what ends their wait, the memory that the host's ranks share")

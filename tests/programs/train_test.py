@@ -169,7 +169,7 @@ class Trace(ProgramTest):
         self.assertIn(", and 5 for testing", result.err)
         again = self.assert_ok(run(*arguments, "--evaluate", "--checkpoint-dir", self.folder / "ck"))
         self.assertEqual(again.done["test_accuracy"], result.done["test_accuracy"])
-        self.assert_one_line(run("kolo-train", "--model", "lenet", *arguments[3:], "--steps", 1), 1, "[?,3,32,32]")
+        self.assert_one_line(run("kolo-train", "--model", "lenet", *arguments[3:], "--steps", 1), 1, "--model lenet", "[1,28,28]", "[3,32,32]", "resnet20")
 
     def test_profile_names_ops_layers_and_what_is_furthest_from_its_bound(self):
         result = self.assert_ok(run("kolo-train", *SMALL, "--steps", 6, "--profile", 3, "--threads", 1))
