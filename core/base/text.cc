@@ -89,12 +89,16 @@ int distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates) {
+  constexpr std::size_t kTellingLetters = 3;  // with fewer, many a name begins by chance
   std::string best;
   int best_distance = 0;
+  bool best_begins = false;
   for (const std::string& candidate : candidates) {
+    const bool begins = word.size() >= kTellingLetters && lower_case(candidate).starts_with(lower_case(word));
     const int d = distance(word, candidate);
-    if (d > static_cast<int>(std::max(word.size(), candidate.size()))) continue;
-    if (best.empty() || d < best_distance) best = candidate, best_distance = d;
+    if (!begins && (best_begins || d > static_cast<int>(std::max(word.size(), candidate.size())))) continue;
+    const bool is_better = best.empty() || begins != best_begins || d < best_distance;
+    if (is_better) best = candidate, best_distance = d, best_begins = begins;
   }
   return best;
 }

@@ -23,7 +23,8 @@ std::string exact_text(const std::vector<double>& numbers);
 std::vector<double> parse_exact(std::string_view text);
 
 /// The candidate with the smallest edit distance to `word` (first of equals), or "" if all differ in more
-/// than half of their letters. Case counts as half a difference.
+/// than half of their letters. Case counts as half a difference. Candidates that begin with the word, of
+/// three letters or more, come before all others: "resnet" is resnet20 rather than lenet.
 std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates);
 
 /// `; did you mean "adam"?`, or "" without a near name: the ending of an error message.

@@ -86,6 +86,13 @@ TEST(NearestName, FindsALetterTooManyTooFewOrWrong) {
   EXPECT_EQ(nearest_name("sdd", {"sgd", "adam", "adagrad"}), "sgd");
 }
 
+TEST(NearestName, BeginsWithTheWordWhereOneDoes) {
+  EXPECT_EQ(nearest_name("resnet", {"lenet", "resnet20", "resnet50"}), "resnet20");
+  EXPECT_EQ(nearest_name("Checkpoint", {"checkpoints", "checkpoint-dir"}), "checkpoints");
+  EXPECT_EQ(nearest_name("res", {"gpt", "resnet20"}), "resnet20");
+  EXPECT_EQ(nearest_name("a", {"b", "adagrad"}), "");
+}
+
 TEST(NearestName, IsTheFirstOfEquallyNear) { EXPECT_EQ(nearest_name("bat", {"cat", "hat"}), "cat"); }
 
 TEST(NearestName, CountsCaseAsHalfADifference) {
