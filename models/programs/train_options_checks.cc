@@ -39,9 +39,16 @@ void check_evaluations(const TrainOptions& options, const po::variables_map& val
     throw UsageError("--histogram-steps needs --tensorboard, the folder of the histograms");
 }
 
+// A mistyped name is told as such, whatever else is missing with the folder.
+void check_folder_to(const std::string& folder, const char* work) {
+  if (!std::filesystem::exists(folder))
+    throw UsageError(fmt::format("there is no folder {}: nothing to {}", folder, work));
+}
+
 void check_names(const TrainOptions& options, const po::variables_map& values) {
   if (options.model.empty()) {
     const std::string folder = given(values, "checkpoint-dir").value_or("");
+    if (options.evaluate && !folder.empty()) check_folder_to(folder, "evaluate");
     const std::string why = folder.empty() ? ""
                             : std::filesystem::exists(folder)
                                 ? ", and no config.json in " + folder + " names it"
@@ -135,6 +142,9 @@ void check_prediction(const po::variables_map& values, const std::optional<Folde
           fmt::format("--{} is of a training, and {} trains nothing; leave one of them out", name, mode));
   if (!is_given(values, "checkpoint-dir"))
     throw UsageError(fmt::format("{} needs --checkpoint-dir, the folder of the trained model", mode));
+  if (!found)
+    check_folder_to(values["checkpoint-dir"].as<std::string>(),
+                    continues ? "continue the prompt with" : "predict with");
   if (!found)
     throw UsageError(fmt::format(
         "{}: there is no checkpoint with a config.json in {}, which kolo-train writes; train there first",

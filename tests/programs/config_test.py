@@ -307,7 +307,11 @@ class Differs(Config):
 
     def test_a_folder_that_is_not_there_is_named(self):
         nowhere = self.folder / "nowhere"
-        self.assert_one_line(run("kolo-train", "--checkpoint-dir", nowhere, "--evaluate"), 2, "--model is missing", f"there is no folder {nowhere}")
+        for words, said in ((("--evaluate",), "evaluate"), (("--predict", self.ck), "predict with"), (("--prompt", "a"), "continue the prompt with")):
+            result = run("kolo-train", "--checkpoint-dir", nowhere, *words)
+            self.assert_one_line(result, 2, f"there is no folder {nowhere}: nothing to {said}")
+            self.assertNotIn("--model", result.err)
+        self.assert_one_line(run("kolo-train", "--checkpoint-dir", nowhere, "--steps", 1), 2, "--model is missing", f"there is no folder {nowhere}")
         (self.ck / "config.json").write_text("")
         self.assert_one_line(self.train("--evaluate"), 1, "config.json: it is empty")
 
