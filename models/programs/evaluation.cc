@@ -132,8 +132,23 @@ Evaluation evaluate_on_all_ranks(Session& session, const AnswerCheck& check,
   return evaluation;
 }
 
+// Who waited for a training to its end must not think that a damaged picture has cost it.
 void EvaluationHook::end(Session& session) {
-  if (!skip_) result_ = evaluate(session);
+  if (skip_) return;
+  const auto text = [&](const Error& error) {
+    if (saved_in_.empty() || !test_->kind().decoded) return std::string(error.what());
+    return fmt::format(
+        "{}; the training itself is saved in {}, and --evaluate with --skip-damaged, or without that file, "
+        "gives its accuracy",
+        error.what(), saved_in_);
+  };
+  try {
+    result_ = evaluate(session);
+  } catch (const DataLossError& error) {
+    throw DataLossError("{}", text(error));
+  } catch (const InvalidArgumentError& error) {
+    throw InvalidArgumentError("{}", text(error));
+  }
 }
 
 std::optional<Evaluation> EvaluationHook::evaluate(Session& session) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <kolo/core/graph/scope.h>
@@ -65,10 +66,14 @@ Evaluation evaluate_on_all_ranks(Session& session, const AnswerCheck& check,
 class EvaluationHook : public SessionRunHook {
  public:
   /// test: nullptr if there is none. swap_averages: runs before and behind each evaluation, if it is not
-  /// empty.
+  /// empty. saved_in: the folder with the last step, for the error of a picture that cannot be read.
   EvaluationHook(AnswerCheck check, std::shared_ptr<const SampleSet> test, const BatchOptions& batches,
-                 Operation swap_averages)
-      : check_(check), test_(std::move(test)), batches_(batches), swap_averages_(swap_averages) {}
+                 Operation swap_averages, std::string saved_in = {})
+      : check_(check),
+        test_(std::move(test)),
+        batches_(batches),
+        swap_averages_(swap_averages),
+        saved_in_(std::move(saved_in)) {}
   /// The same on all ranks.
   void skip(bool yes) { skip_ = yes; }
   /// As end() does, at any step. All ranks together; nothing without test samples.
@@ -82,6 +87,7 @@ class EvaluationHook : public SessionRunHook {
   std::shared_ptr<const SampleSet> test_;
   BatchOptions batches_;
   Operation swap_averages_;
+  std::string saved_in_;
   bool skip_ = false;
   std::optional<Evaluation> result_;
 };

@@ -166,16 +166,17 @@ void Progress::step(std::int64_t global_step, double own_loss, double learning_r
 
 // Of a text the loss, in nats a token, is what models are compared by.
 std::string Progress::told(const Evaluation& test) const {
+  const std::string& test_name = options_.test_name.empty() ? options_.data_name : options_.test_name;
   if (test.errors)
     return fmt::format("test MAE {:.6g}, RMSE {:.6g}, R² {} of {} test samples ({})", test.errors->mae,
                        test.errors->rmse, test.errors->r2 ? fmt::format("{:.4f}", *test.errors->r2) : "-",
-                       test.labels, options_.data_name);
+                       test.labels, test_name);
   if (test.scores)
     return fmt::format("test exact match {:.2f} % of {} test samples ({})", test.accuracy() * 100,
-                       test.labels, options_.data_name);
+                       test.labels, test_name);
   const std::string loss = options_.tokens ? fmt::format("test loss {:.4f} nats a token, ", test.loss()) : "";
   return fmt::format("{}test accuracy {:.2f} % of {} test {} ({})", loss, test.accuracy() * 100, test.labels,
-                     options_.tokens ? "tokens" : "samples", options_.data_name);
+                     options_.tokens ? "tokens" : "samples", test_name);
 }
 
 void Progress::add_to(Json& row, const std::optional<Evaluation>& test) const {
@@ -234,7 +235,6 @@ void Progress::profiled(std::int64_t global_step, const Profile& profile) {
 void Progress::done(const TrainResult& result) {
   if (!options_.prints) return;
   const bool made_steps = result.global_step > first_step_;
-  const double rate = made_steps ? final_rate_ : 0;
   Json json = row("done", result.global_step);
   json["loss"] = or_null(result.loss);
   add_to(json, result.test);
@@ -245,7 +245,7 @@ void Progress::done(const TrainResult& result) {
   if (has_targets) json.update(to_json(result.test->errors->each));
   const bool has_labels = result.in_detail && result.test && result.test->scores;
   if (has_labels) json.update(to_json(*result.test->scores));
-  json["samples_per_s"] = to_tenths(rate);
+  json["samples_per_s"] = made_steps ? Json(to_tenths(final_rate_)) : Json(nullptr);
   json["ranks"] = options_.ranks;
   json["stopped_on_request"] = result.stopped_on_request;
   write_json(json);
@@ -258,7 +258,7 @@ void Progress::done(const TrainResult& result) {
   if (result.loss) fmt::print(", loss {:.4f}", *result.loss);
   if (result.test) fmt::print(", {}", told(*result.test));
   else fmt::print(" ({})", options_.data_name);
-  if (made_steps) fmt::print(", {:.0f} samples/s on {}", rate, ranks_text(options_.ranks));
+  if (made_steps) fmt::print(", {:.0f} samples/s on {}", final_rate_, ranks_text(options_.ranks));
   fmt::print("\n");
   if (result.by_class) fmt::print("{}", to_text(result.by_class->confusion));
   if (result.by_class && result.by_class->auc)

@@ -19,8 +19,9 @@ namespace kolo::models {
 struct ProgressOptions {
   bool prints = true;  // rank 0 alone does
   bool json = false;
-  std::string log_file;   // "": none
-  std::string data_name;  // "mnist", "generated digits"
+  std::string log_file;        // "": none
+  std::string data_name;       // "mnist", "generated digits"
+  std::string test_name = {};  // of what is tested, "test.csv"; "": data_name
   LabelKind label_kind = LabelKind::one_class;
   bool tokens = false;  // what is tested are the tokens of a text
   int ranks = 1;

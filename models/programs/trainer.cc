@@ -298,7 +298,7 @@ void TrainingRun::open() {
                    [this](const std::string& folder) { write_config(folder); });
   });
   evaluation_ = std::make_shared<EvaluationHook>(net_->check, data_->test, batch_options(options_),
-                                                 net_->recipe->swap_averages);
+                                                 net_->recipe->swap_averages, options_.checkpoint_dir);
   const MonitoredTrainingSessionOptions made = settings();
   shared_errors([&] { session_.emplace(net_->graph, made); });
 }
@@ -314,6 +314,7 @@ ProgressOptions TrainingRun::progress_options() {
           .json = options_.json,
           .log_file = metrics_file_,
           .data_name = data_->kind().name,
+          .test_name = data_->test ? data_->test->kind().name : "",
           .label_kind = data_->kind().label_kind,
           .tokens = data_->kind().dtype == DType::i32,
           .ranks = process().size,

@@ -65,11 +65,13 @@ class Tables(Regression):
                       result.err)
         self.assertGreater(result.done["test_r2"], 0.95)
         self.assertNotIn("test_accuracy", result.done)
+        self.assertGreater(result.done["samples_per_s"], 0)
         right = self.rows(folder / "test.csv", "price")
         for ranks in (1, 2, 3):
             done = self.assert_ok(self.ask("--evaluate", "--json", ranks=ranks)).done
             self.assert_errors(done, self.predicted(folder / "test.csv", ranks=ranks), right)
             self.assertNotIn("confusion", done)
+            self.assertIsNone(done["samples_per_s"])  # as the loss: nothing was trained
         self.assertRegex(self.assert_ok(self.ask("--evaluate")).out, r"test MAE [\d.]+, RMSE [\d.]+, R² 0\.9\d+ of 60 test samples \(test.csv\)")
         config = json.loads((self.ck / "config.json").read_text())
         self.assertEqual((config["loss"], config["data"]["regression"], config["data"]["class_names"]), ("mse", True, ["price"]))
@@ -78,6 +80,7 @@ class Tables(Regression):
         self.assertEqual(out.read_text().splitlines()[0], "name,price")
         self.assertEqual(len(self.rows(out, "price")), 60)
         self.assert_one_line(self.ask("--predict", folder / "test.csv", "--top", 2), 2, "--top is of classes")
+        self.assertRegex(self.assert_ok(self.ask("--epochs", 31)).out, r"done: step 775, .* of 60 test samples \(test.csv\), ")  # as --evaluate says
 
     def test_each_loss_is_the_mean_that_its_name_says(self):
         folder = self.houses(whole=True)

@@ -132,6 +132,15 @@ class Warnings(ProgramTest):
             self.assertNotIn("leaves such pictures out", self.assert_ok(self.train("lenet", folder, "--skip-damaged")).err)
             (folder / name).write_bytes(whole)
 
+    def test_a_training_whose_test_picture_is_damaged_says_that_it_is_saved(self):
+        folder = self.photographs()
+        picture = folder / "test" / "left" / "0.png"
+        picture.write_bytes(picture.read_bytes()[:-30])
+        result = self.train("lenet", folder, "--checkpoint-dir", self.ck)
+        self.assert_one_line(result, 1, "0.png", "--skip-damaged leaves such pictures out",
+                             f"the training itself is saved in {self.ck}, and --evaluate with --skip-damaged, or without that file, gives its accuracy")
+        self.assertRegex(self.assert_ok(self.ask("--evaluate", "--skip-damaged")).out, '"test_accuracy":[01]')
+
     def test_models_that_do_not_take_the_data_are_told_with_those_that_do(self):
         self.assert_one_line(self.train("mlp", self.photographs()), 1, "photographs", "lenet (28 x 28 in grey)", "resnet20 (32 x 32 in colour)")
         table = self.table("a,b,label", [f"{i},{i},{i % 2}" for i in range(60)])
