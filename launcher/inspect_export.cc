@@ -33,7 +33,7 @@ void write_model(const std::string& directory, const std::string& file) {
   import_graph_def(Scope(graph), read_graph_def(graph_file(directory)));
   Outputs outputs;
   for (const Node* node : graph.collection(kInferenceOutputs)) outputs.push_back(node->output());
-  const auto checkpoint = newest_intact_checkpoint(directory);
+  const auto checkpoint = newest_trained_checkpoint(directory);
   if (!checkpoint) throw NotFoundError("there is no checkpoint in {}", directory);
   CheckpointReader reader(*checkpoint);
   int weights = 0;

@@ -135,7 +135,7 @@ void check_shape(const Shape& given, const Shape& sample) {
 
 Predictor Predictor::load(const std::string& folder, const SessionConfig& config) {
   const GraphDef definition = network_in(folder);
-  const auto checkpoint = newest_intact_checkpoint(folder);
+  const auto checkpoint = newest_trained_checkpoint(folder);
   if (!checkpoint) throw NotFoundError("Predictor: there is no checkpoint in {}", folder);
   auto network = std::make_shared<Network>(config);
   const Scope s(network->graph);

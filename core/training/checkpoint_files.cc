@@ -185,15 +185,22 @@ std::vector<std::string> paths_oldest_first(const std::string& directory,
   return paths;
 }
 
-std::optional<std::string> newest_intact_checkpoint(const std::string& directory,
-                                                    const std::vector<std::string>& names) {
+namespace {
+
+// A damaged checkpoint, and what is wrong with it.
+struct Damage {
+  std::string name, what;
+};
+
+// The name of the first intact one, and the damaged ones before it.
+std::optional<std::string> first_intact(const std::string& directory, const std::vector<std::string>& names,
+                                        std::vector<Damage>& damaged) {
   for (const std::string& name : names) {
-    const std::string prefix = (fs::path(directory) / name).string();
     try {
-      CheckpointReader(prefix).verify();
-      return prefix;
+      CheckpointReader(join(directory, name)).verify();
+      return name;
     } catch (const DataLossError& damage) {
-      log_warning("ignoring {}: {}", name, damage.what());
+      damaged.push_back({name, damage.what()});
     } catch (const Error& error) {
       throw_error(error.code(),
                   fmt::format("{}; this says nothing about what {} holds, so no older checkpoint "
@@ -201,6 +208,17 @@ std::optional<std::string> newest_intact_checkpoint(const std::string& directory
                               error.what(), name));
     }
   }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> newest_intact_checkpoint(const std::string& directory,
+                                                    const std::vector<std::string>& names) {
+  std::vector<Damage> damaged;
+  const auto found = first_intact(directory, names, damaged);
+  for (const Damage& one : damaged) log_warning("ignoring {}: {}", one.name, one.what);
+  if (found) return join(directory, *found);
   if (names.empty()) return std::nullopt;
   throw DataLossError(
       "none of the {} checkpoints in {} is intact; training does not start from step 0 beside them: repair "
@@ -208,17 +226,48 @@ std::optional<std::string> newest_intact_checkpoint(const std::string& directory
       names.size(), directory);
 }
 
-std::optional<std::string> newest_intact_checkpoint(const std::string& directory) {
+namespace {
+
+// A training that goes on beside us removes old checkpoints when it has made new ones.
+template <typename Find>
+std::optional<std::string> found_in(const std::string& directory, const Find& find) {
   for (auto names = list_checkpoints(directory);;) {
     try {
-      return newest_intact_checkpoint(directory, names);
+      return find(directory, names);
     } catch (const DataLossError&) {
-      // A training that goes on beside us removes old checkpoints when it has made new ones.
       const auto now = list_checkpoints(directory);
       if (now == names) throw;
       names = now;
     }
   }
+}
+
+std::optional<std::string> trained_one_of(const std::string& directory,
+                                          const std::vector<std::string>& names) {
+  std::vector<Damage> damaged;
+  const auto found = first_intact(directory, names, damaged);
+  if (!found) return newest_intact_checkpoint(directory, names);  // nothing, or the error that none is intact
+  if (!damaged.empty() && step_of(*found) == 0)
+    throw DataLossError(
+        "{} in {} is damaged: {}; the only intact checkpoint there is that of step 0, the untrained network: "
+        "put back a copy of the file, or train again",
+        damaged.front().name, directory, damaged.front().what);
+  for (const Damage& one : damaged)
+    log_warning("ignoring {}: {}; step {} is taken in place of step {}", one.name, one.what,
+                step_of(*found).value_or(0), step_of(one.name).value_or(0));
+  return join(directory, *found);
+}
+
+}  // namespace
+
+std::optional<std::string> newest_intact_checkpoint(const std::string& directory) {
+  return found_in(directory, [](const std::string& folder, const std::vector<std::string>& names) {
+    return newest_intact_checkpoint(folder, names);
+  });
+}
+
+std::optional<std::string> newest_trained_checkpoint(const std::string& directory) {
+  return found_in(directory, trained_one_of);
 }
 
 namespace {

@@ -192,6 +192,11 @@ std::optional<std::string> newest_intact_checkpoint(const std::string& directory
 /// Of those that are there, also while another process saves and removes checkpoints there.
 std::optional<std::string> newest_intact_checkpoint(const std::string& directory);
 
+/// The same for those who use a network, and do not train it on. The warning names both steps. Throws
+/// DataLossError, too, where one is damaged and only that of step 0 is left: nobody wants the answers of an
+/// untrained network in the place of a trained one's.
+std::optional<std::string> newest_trained_checkpoint(const std::string& directory);
+
 /// The path that the state file names as the newest, unread; nothing without a state file, and, with a
 /// warning, where files of that checkpoint are missing.
 std::optional<std::string> latest_checkpoint(const std::string& directory);

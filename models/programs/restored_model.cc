@@ -46,7 +46,7 @@ RestoredModel::RestoredModel(const TrainOptions& options, const SampleKind& kind
   build(options, kind);
   global_step_ = on_all_ranks([&]() -> std::int64_t {
     if (process().rank != 0) return 0;  // rank 0 alone touches the folder, and tells the step
-    const auto checkpoint = newest_intact_checkpoint(options.checkpoint_dir);
+    const auto checkpoint = newest_trained_checkpoint(options.checkpoint_dir);
     if (!checkpoint)
       throw NotFoundError("{}: there is no checkpoint in {}", options.evaluate ? "--evaluate" : "--predict",
                           options.checkpoint_dir);

@@ -196,6 +196,19 @@ class DamagedCheckpoint(ProgramTest):
         result = self.assert_ok(run(*self.train, "--steps", 8))
         self.assertEqual(result.events[0]["global_step"], 7)
 
+    def test_an_untrained_one_is_not_used_in_its_place(self):
+        ck = self.folder / "one"  # step 0 and the last, as with the usual --save-steps
+        train = ("kolo-train", "--checkpoint-dir", ck)
+        self.assert_ok(run(*train, "--model", "mlp", "--data", "generated", "--batch-size", 8, "--steps", 2))
+        image = self.folder / "images-idx3-ubyte"
+        image.write_bytes(bytes([0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 28, 0, 0, 0, 28]) + bytes(784))
+        asked = (("--evaluate",), ("--predict", image))
+        for words in asked:
+            self.assert_ok(run(*train, *words))
+        os.truncate(ck / "model.ckpt-2.safetensors", 1000)
+        for words in asked:
+            self.assert_one_line(run(*train, *words), 1, "model.ckpt-2.safetensors", "step 0, the untrained network", "put back a copy of the file, or train again")
+
     def test_without_an_intact_one_it_does_not_start_from_zero(self):
         for file in self.folder.glob("model.ckpt-*.safetensors"):
             os.truncate(file, 100)

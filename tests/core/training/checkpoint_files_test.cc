@@ -178,6 +178,27 @@ TEST_F(Checkpoints, AreAnErrorWhenNoneIsIntact) {
   EXPECT_THAT(log, AllOf(HasSubstr("ignoring model.ckpt-20: "), HasSubstr("ignoring model.ckpt-10: ")));
 }
 
+TEST_F(Checkpoints, WarnsWithBothStepsWhereAnOlderOneIsUsed) {
+  std::filesystem::resize_file(folder_ / "model.ckpt-20.safetensors", 40);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(newest_trained_checkpoint(folder_.path()), folder_ / "model.ckpt-10");
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, AllOf(HasSubstr("ignoring model.ckpt-20: model.ckpt-20.safetensors: "),
+                         HasSubstr("; step 10 is taken in place of step 20\n")));
+}
+
+TEST_F(Checkpoints, AreNotUsedUntrainedInPlaceOfADamagedOne) {
+  for (const char* const ending : {".safetensors", ".index.json"})
+    std::filesystem::rename(folder_ / fmt::format("model.ckpt-10{}", ending),
+                            folder_ / fmt::format("model.ckpt-0{}", ending));
+  EXPECT_EQ(newest_trained_checkpoint(folder_.path()), folder_ / "model.ckpt-20");
+  std::filesystem::resize_file(folder_ / "model.ckpt-20.safetensors", 40);
+  EXPECT_THAT([&] { newest_trained_checkpoint(folder_.path()); },
+              ThrowsMessage<DataLossError>(AllOf(HasSubstr("model.ckpt-20.safetensors: "),
+                                                 HasSubstr("step 0, the untrained network"),
+                                                 HasSubstr("put back a copy of the file, or train again"))));
+}
+
 TEST_F(Checkpoints, OtherFilesOfTheFolderAreLeftAlone) {
   for (const char* name : {"model.ckpt-x.index.json", "notes.txt", "my.tmp", "model.ckpt-.safetensors"})
     write_bytes(folder_ / name, "mine");
