@@ -235,7 +235,7 @@ class Reader {
 
   std::vector<std::string> warnings() {
     std::vector<std::string> warnings;
-    if (options_.known) return warnings;
+    if (options_.known) return warnings_of_places();
     for (const auto& [i, words] : words_)
       if (std::string warning = words.warning(cells_[i].first_word); !warning.empty())
         warnings.push_back(std::move(warning));
@@ -244,6 +244,23 @@ class Reader {
       if (!cells_[i].numbers_rows() || words_.contains(i) || (!is_label(i) && features() == 1)) continue;
       warnings.push_back(detail::warning_of_row_numbers(column(i), is_label(i)));
     }
+    return warnings;
+  }
+
+  // Of files without names, where the training's table had some.
+  std::vector<std::string> warnings_of_places() const {
+    std::vector<std::string> warnings, columns;
+    for (const TableColumn& feature : schema_.features)
+      columns.push_back(column_text(feature.place, feature.name));
+    constexpr std::size_t kMostNamed = 8;
+    if (columns.size() > kMostNamed) columns.resize(kMostNamed), columns.emplace_back("…");
+    for (const File& file : files_)
+      if (schema_.is_named && !file.has_names)
+        warnings.push_back(
+            fmt::format("{}: its first line has no names, so its columns are taken by their places in the "
+                        "training's table: {}; in another order every answer is wrong, and a first line with "
+                        "the names finds them in any order",
+                        file.name(), fmt::join(columns, ", ")));
     return warnings;
   }
 

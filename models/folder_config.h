@@ -37,6 +37,8 @@ struct FolderConfig {
   std::vector<std::string> class_names;            // by class or output; empty: they have none
   std::optional<float> largest;                    // SampleKind::largest of the training's samples
   std::shared_ptr<const TableSchema> table;        // of a table: what its columns mean
+  std::vector<float> column_largest;               // of the table's features, the training's largest
+                                                   // absolute number, 0 of words; empty: nobody knows it
   std::shared_ptr<const TableSchema> label_table;  // SampleKind::label_table
 };
 

@@ -18,6 +18,7 @@
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/inference_graph.h>
 #include <kolo/core/training/saver.h>
+#include <kolo/models/column_scale.h>
 #include <kolo/models/folder_config.h>
 #include <kolo/models/paths.h>
 #include <kolo/models/samples_internal.h>
@@ -35,8 +36,17 @@ struct Predictor::Network {
   std::int64_t classes = 0;
   std::vector<std::string> class_names;
   std::int64_t global_step = 0;
-  std::optional<float> largest;  // of the training's numbers
+  std::optional<float> largest;              // of the training's numbers
+  std::shared_ptr<const TableSchema> table;  // of a table: its columns,
+  std::vector<float> column_largest;         // and the training's largest number in each
   std::atomic<bool> was_told = false;
+
+  std::string scale_warning(const Tensor& given) const {
+    if (largest) return detail::scale_warning("Predictor", detail::largest_in(given), largest);
+    if (column_largest.empty()) return "";
+    return detail::column_scale_warning("Predictor", *table, detail::largest_by_column(*table, given),
+                                        given.shape().dim(0), column_largest);
+  }
 };
 
 namespace {
@@ -155,6 +165,11 @@ Predictor Predictor::load(const std::string& folder, const SessionConfig& config
   network->global_step = Saver(variables).restore(network->session, *checkpoint).global_step.value_or(0);
   if (config_json) network->class_names = config_json->class_names;
   if (config_json && network->samples.dtype() == DType::f32) network->largest = config_json->largest;
+  if (config_json && config_json->table && network->samples.dtype() == DType::f32 &&
+      network->sample == Shape({config_json->table->elements()})) {
+    network->table = config_json->table;
+    network->column_largest = config_json->column_largest;
+  }
   for (auto i = static_cast<std::int64_t>(network->class_names.size()); i < network->classes; ++i)
     network->class_names.push_back(std::to_string(i));
   return Predictor(std::move(network));
@@ -169,9 +184,8 @@ Tensor Predictor::run(const Output& output, const Tensor& samples) const {
   const Tensor taken = as_taken(samples, dtype());
   check_shape(taken.shape(), sample());
   if (taken.elements() == 0) return Tensor(DType::f32, {0, classes()});
-  if (network_->largest && !network_->was_told) {
-    const std::string warning =
-        detail::scale_warning("Predictor", detail::largest_in(taken), network_->largest);
+  if (!network_->was_told) {
+    const std::string warning = network_->scale_warning(taken);
     if (!warning.empty() && !network_->was_told.exchange(true)) log_warning("{}", warning);
   }
   return network_->session.run(output, {{network_->samples, taken}});

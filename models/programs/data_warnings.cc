@@ -12,6 +12,7 @@
 #include <kolo/core/base/count_of.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
+#include <kolo/models/column_scale.h>
 #include <kolo/models/csv_columns.h>
 #include <kolo/models/samples_internal.h>
 
@@ -66,6 +67,21 @@ void warn_of_scale(const TrainOptions& options, const TrainingData& data) {
     if (!samples) continue;
     const std::string warning = detail::scale_warning(fmt::format("{}, {}", samples->kind().name, file),
                                                       samples->kind().largest, trained);
+    if (!warning.empty()) log_warning("{}", warning);
+  }
+}
+
+void warn_of_columns(const TrainOptions& options, const TrainingData& data) {
+  const auto& table = data.kind().table;
+  if (!table) return;
+  std::vector<float> trained;
+  if (options.found) trained = options.found->column_largest;
+  else if (data.train && data.test) trained = detail::largest_by_column(*table, *data.train);
+  if (trained.empty()) return;
+  for (const auto& samples : {options.found ? data.train : nullptr, data.test}) {
+    if (!samples) continue;
+    const std::string warning = detail::column_scale_warning(
+        samples->kind().name, *table, detail::largest_by_column(*table, *samples), samples->size(), trained);
     if (!warning.empty()) log_warning("{}", warning);
   }
 }
@@ -156,9 +172,14 @@ void hint_at_normalize(const SampleSet& train) {
 
 void warn_of_data(const TrainOptions& options, const TrainingData& data) {
   if (process().rank != 0) return;
-  for (const std::string& warning : data.kind().warnings) log_warning("{}", warning);
+  const std::vector<std::string>& warnings = data.kind().warnings;
+  for (const std::string& warning : warnings) log_warning("{}", warning);
+  if (data.train && data.test)
+    for (const std::string& warning : data.test->kind().warnings)
+      if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end()) log_warning("{}", warning);
   warn_of_classes(data);
   warn_of_scale(options, data);
+  warn_of_columns(options, data);
   if (data.train && !options.normalize && !options.found && data.kind().dtype == DType::f32)
     hint_at_normalize(*data.train);
 }

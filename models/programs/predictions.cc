@@ -24,6 +24,7 @@
 #include <kolo/core/base/median.h>
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/base/process.h>
+#include <kolo/models/column_scale.h>
 #include <kolo/models/data.h>
 #include <kolo/models/predictor.h>
 #include <kolo/models/programs/picture_check.h>
@@ -190,6 +191,17 @@ std::vector<std::string> named_paths(const std::vector<std::string>& given) {
   return paths;
 }
 
+// Rows whose numbers the model has not learnt from.
+void warn_of_columns(const FolderConfig& found, const std::vector<std::string>& paths,
+                     const SampleSet& samples) {
+  if (!found.table || found.column_largest.empty()) return;
+  const std::string name = paths.size() == 1 ? paths.front() : fmt::format("{} files", paths.size());
+  const std::string warning =
+      detail::column_scale_warning(name, *found.table, detail::largest_by_column(*found.table, samples),
+                                   samples.size(), found.column_largest);
+  if (!warning.empty()) log_warning("{}", warning);
+}
+
 // Samples in batches, and what is told of each.
 class PredictedLines {
  public:
@@ -264,6 +276,7 @@ void predict(const TrainOptions& options) {
   if (lines && !input.left_out.empty()) log_warning("{}", input.left_out);
   for (const std::string& note : input.notes)
     if (lines) log_warning("{}", note);
+  if (lines) warn_of_columns(*options.found, paths, *input.samples);
   RestoredModel model(options, kind, gpu);
   PredictedLines predicted(options, kind, input, sample_text, model);
   const BatchOptions batching = batch_options(options);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -16,6 +17,7 @@
 #include <kolo/core/base/process.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/checkpoint_files.h>
+#include <kolo/models/column_scale.h>
 #include <kolo/models/data.h>
 #include <kolo/models/folder_config_internal.h>
 #include <kolo/models/programs/losses.h>
@@ -69,6 +71,15 @@ Json model_of(const TrainOptions& options) {
   Json model = {{"name", options.model}};
   for (const auto& [name, size] : sizes_of(options)) model[name] = size;
   return model;
+}
+
+// Of all samples that the model has learnt from, those of earlier starts included.
+std::vector<float> column_largest(const TrainOptions& options, const SampleSet& train) {
+  std::vector<float> largest = detail::largest_by_column(*train.kind().table, train);
+  if (options.found && options.found->column_largest.size() == largest.size())
+    for (std::size_t i = 0; i < largest.size(); ++i)
+      largest[i] = std::max(largest[i], options.found->column_largest[i]);
+  return largest;
 }
 
 // What config.json and a run's log both say, the data apart.
@@ -151,6 +162,7 @@ void write_folder_config(const std::string& folder, const TrainOptions& options,
   const std::string before = folder_config_text(folder);
   Json config = what_trains(options);
   config["data"] = data_of(data.kind(), data.format);
+  if (data.kind().table) config["data"]["column_largest"] = column_largest(options, *data.train);
   config["loss"] = loss_name(options, data.kind());
   config.update(how_trained(options, global_batch));
   config["switches"] = options.switches;

@@ -360,6 +360,8 @@ TEST_F(Csv, FindsTheColumnsOfAFileWithoutNamesByTheirPlaces) {
   const CsvTable bare = read("1,2,3\n", {.known = named.schema});
   EXPECT_THAT(bare.x.span<float>(), ElementsAre(2, 3));
   EXPECT_THAT(bare.note, HasSubstr("by their places, because its first line has no names"));
+  EXPECT_THAT(bare.warnings,
+              ElementsAre(HasSubstr("its first line has no names, so its columns are taken by")));
 }
 
 TEST_F(Csv, SaysNothingOfColumnsThatTheTrainingIgnored) {

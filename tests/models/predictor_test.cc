@@ -154,6 +154,30 @@ TEST_F(Folder, PredictsOnSeveralThreads) {
   for (std::size_t i = 0; i < found.size(); ++i) EXPECT_THAT(found[i], ElementsAre(static_cast<float>(i), 2));
 }
 
+// 20 times as large as the training's, in the column that is told; an earlier version kept no numbers.
+TEST_F(Folder, WarnsOnceOfAColumnInAnotherUnit) {
+  save(1);
+  const auto said = [&](const std::string& key, float size) {
+    write_bytes(folder / "config.json",
+                R"({"model": {"name": "mlp"}, "data": {"sample": [2], "dtype": "f32", "classes": 2, )" + key +
+                    R"("table": {"features": [{"name": "size", "place": 0, "mean": 1},
+                    {"name": "depth", "place": 2, "mean": 1}], "label": {"name": "y", "place": 1, "words":
+                    ["a", "b"]}, "ignored": [], "columns": 3, "named": true, "missing": "refuse"}},
+                    "preprocessing": {"normalize": false}, "seed": 1, "switches": {}})");
+    const Predictor predictor = Predictor::load(folder.path());
+    testing::internal::CaptureStderr();
+    for (int i = 0; i < 2; ++i) predictor(Tensor::of<float>({1, 2}, {1, size}));
+    return testing::internal::GetCapturedStderr();
+  };
+  const std::string key = R"("column_largest": [500, 3], )";
+  EXPECT_EQ(said(key, 60), "");
+  EXPECT_EQ(said("", 6000), "");
+  const std::string text = said(key, -6000);
+  EXPECT_THAT(text, HasSubstr("Predictor: numbers are up to 6000 in column 3 \"depth\" (3 in the training); "
+                              "each column must be in the unit that it had in the training"));
+  EXPECT_EQ(text.find("numbers are"), text.rfind("numbers are"));
+}
+
 TEST_F(Folder, RefusesOtherSamplesWithBothShapes) {
   save(1);
   const Predictor predictor = Predictor::load(folder.path());

@@ -50,6 +50,44 @@ class Warnings(ProgramTest):
         self.arrays("known", "<f4", 1, split="test")
         self.assertIn(f"known, x_test.npy: {words}", self.assert_ok(self.train("lenet", known)).err)
 
+    def test_columns_in_another_unit_are_told(self):
+        folder, numbers = self.folder / "units", random.Random(5)
+        folder.mkdir()
+        rows = [(numbers.uniform(0, 9), numbers.choice("ab"), numbers.uniform(-5, 5)) for _ in range(200)]
+
+        def write(path, factor, header="size,kind,depth,price\n"):
+            path.write_text(header + "".join(f"{a * factor},{kind},{b},{a + b}\n" for a, kind, b in rows))
+            return path
+
+        write(folder / "train.csv", 1), write(folder / "test.csv", 1)
+        first = self.assert_ok(self.train("mlp", folder, "--normalize", "--checkpoint-dir", self.ck)).err
+        large, small = write(self.folder / "large.csv", 1000), write(self.folder / "small.csv", 0.001)
+        few = self.folder / "few.csv"
+        few.write_text("size,kind,depth,price\n0.01,a,0.01,1\n")
+        said = r'numbers are up to [\d.]+ in column 1 "size" \([\d.]+ in the training\); each column must be in the unit'
+        self.assertNotRegex(first, "in the training")
+        for name in (large, small):
+            self.assertRegex(self.assert_ok(self.ask("--predict", name)).err, said)
+        self.assertRegex(self.assert_ok(self.ask("--evaluate", "--data", large)).err, said)
+        for asked in (self.ask("--predict", few), self.ask("--evaluate")):
+            self.assertNotRegex(self.assert_ok(asked).err, "in the training")
+        write(folder / "test.csv", 1000)
+        self.assertRegex(self.assert_ok(self.train("mlp", folder, "--normalize")).err, "test.csv: " + said)
+        write(folder / "test.csv", 1, header="")
+        for asked in (self.ask("--evaluate"), self.train("mlp", folder, "--normalize")):
+            self.assertIn('test.csv: its first line has no names, so its columns are taken by their places in the training\'s table: 1 "size", 2 "kind", 3 "depth"; in another order',
+                          self.assert_ok(asked).err)
+        config = self.ck / "config.json"  # of a folder of an earlier version
+        found = json.loads(config.read_text())
+        known = found["data"].pop("column_largest")
+        self.assertAlmostEqual(known[0], max(row[0] for row in rows), places=3)
+        self.assertEqual(known[1], 0)  # words
+        config.write_text(json.dumps(found))
+        self.assertNotRegex(self.assert_ok(self.ask("--predict", large)).err, said)
+        config.write_text(json.dumps({**found, "data": {**found["data"], "column_largest": known}}))
+        self.assertRegex(self.assert_ok(self.train("mlp", large, "--checkpoint-dir", self.ck, steps=3)).err, said)
+        self.assertGreater(json.loads(config.read_text())["data"]["column_largest"][0], 1000)  # of all that it has learnt from
+
     def test_classes_without_samples_are_told(self):
         result = self.assert_ok(self.train("lenet", self.arrays("gaps", "|u1", 1, (0, 1, 5)), ranks=2))
         self.assertEqual(result.err.count("there is no training sample of the classes 2, 3, 4, and the model has 6 outputs"), 1, result.err)
