@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iterator>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include <kolo/core/base/log.h>
@@ -43,6 +44,13 @@ bool is_among(const Names& names, const std::string& name) {
 bool is_same(const std::string& a, const std::string& b) {
   const auto x = parse_double(a), y = parse_double(b);
   return a == b || (x && y && *x == *y);
+}
+
+// Absolute, and without a slash at its end, which Tab adds behind a folder.
+std::string kept_path(const std::string& data) {
+  if (data == "generated") return data;
+  const std::filesystem::path path = std::filesystem::absolute(data).lexically_normal();
+  return (path.has_filename() ? path : path.parent_path()).string();
 }
 
 [[noreturn]] void refuse(const std::string& name, const std::string& value, const FolderConfig& folder,
@@ -102,7 +110,7 @@ void say_what_changes(const FolderConfig& folder, const std::string& name, const
   // What nobody chose is no choice that an evaluation could differ from.
   const bool is_known = !evaluates || folder.switches.contains(name);
   if (const auto trained = as_trained(folder, name); trained && is_known) {
-    if (!is_same(value, *trained))
+    if (name == "data" ? !is_same_data(value, *trained) : !is_same(value, *trained))
       say(fmt::format("{} takes the place of {}, with which {} was trained", written, *trained,
                       folder.folder));
   } else if (!evaluates && is_among(kOfTraining, name)) {
@@ -117,9 +125,14 @@ Switches kept_switches(const Switches& given) {
   Switches kept;
   for (const auto& [name, value] : given)
     if (!is_among(kNotKept, name)) kept.emplace(name, value);
-  if (const auto data = kept.find("data"); data != kept.end() && data->second != "generated")
-    data->second = std::filesystem::absolute(data->second).lexically_normal().string();
+  if (const auto data = kept.find("data"); data != kept.end()) data->second = kept_path(data->second);
   return kept;
+}
+
+bool is_same_data(const std::string& a, const std::string& b) {
+  if (kept_path(a) == kept_path(b)) return true;  // which need not be there any more
+  std::error_code ignored;
+  return std::filesystem::equivalent(a, b, ignored);
 }
 
 bool can_end(const std::string& name) { return is_among(kSwitchesThatEnd, name); }

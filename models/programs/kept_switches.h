@@ -59,8 +59,12 @@ inline constexpr const char* kSwitchesThatEnd[] = {
 bool can_end(const std::string& name);
 
 /// Those of `given` that describe the model and its training: not what is said, written or computed where.
-/// The path behind --data is made absolute.
+/// The path behind --data is made absolute, and ends without a slash.
 Switches kept_switches(const Switches& given);
+
+/// Whether two paths behind --data lead to the same file or folder: with a slash at the end or without, and
+/// over links. "generated" is no path.
+bool is_same_data(const std::string& a, const std::string& b);
 
 /// What the folder adds to the switches of a command line, without those of `ended`. One that is given takes
 /// the place of the folder's, which rank 0 says, and one that ends; a seed does not, which it says, too.

@@ -18,6 +18,7 @@
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/pools.h>
 #include <kolo/models/data.h>
+#include <kolo/models/programs/kept_switches.h>
 #include <kolo/models/programs/losses.h>
 #include <kolo/models/samples_internal.h>
 
@@ -46,7 +47,7 @@ DataRequest request_of(const TrainOptions& options) {
     request.label_table = found.label_table;
     const auto trained_on = found.switches.find("data");
     request.whole = options.evaluate && trained_on != found.switches.end() &&
-                    options.switches.at("data") != trained_on->second;
+                    !is_same_data(options.switches.at("data"), trained_on->second);
   }
   if (options.context) request.sample = {*options.context};
   return request;

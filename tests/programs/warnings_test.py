@@ -195,6 +195,35 @@ class Warnings(ProgramTest):
         tested = self.assert_ok(self.ask("--evaluate")).done
         self.assertEqual(sum(map(sum, tested["confusion"])), len(names))
 
+    def pictures(self, name, count=40):
+        for i in range(count):
+            path = self.folder / name / ("left", "right")[i % 2] / f"{i}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(png([[self.numbers.randrange(256) for _ in range(28)] for _ in range(28)]))
+        return self.folder / name
+
+    def evaluated(self, data):
+        result = self.assert_ok(self.ask("--evaluate", "--data", data))
+        return sum(map(sum, result.done["confusion"])), result.err
+
+    def test_another_spelling_of_the_same_path_tests_what_was_drawn_alone(self):
+        pets, tables = self.pictures("pets"), self.folder / "tables"
+        tables.mkdir()
+        (tables / "t.csv").write_text("a,label\n" + "".join(f"{i},{i % 2}\n" for i in range(60)))
+        for data, model in ((pets, "lenet"), (tables, "mlp")):
+            link = self.folder / f"link-{model}"
+            link.symlink_to(data)
+            spellings = (str(data), f"{data}/", f"{data}//", f"{data}/.", link, f"{link}/")
+            for trained in (f"{data}/", str(data), link):
+                self.ck = self.folder / f"ck-{model}-{spellings.index(trained)}"
+                self.assert_ok(self.train(model, trained, "--checkpoint-dir", self.ck))
+                drawn = len((self.ck / "testing.txt").read_text().splitlines())
+                for spelling in spellings:
+                    with self.subTest(trained=trained, spelling=spelling):
+                        count, said = self.evaluated(spelling)
+                        self.assertEqual(count, drawn)
+                        self.assertNotIn("takes the place of", said)
+
 
 if __name__ == "__main__":
     unittest.main()
