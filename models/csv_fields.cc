@@ -33,7 +33,8 @@ std::optional<double> with_point(std::string_view field) {
   return value;
 }
 
-// Of the character that begins at `at`; 0 for what is none (RFC 3629).
+}  // namespace
+
 std::size_t utf8_length(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) {
     return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u;
@@ -47,8 +48,6 @@ std::size_t utf8_length(std::string_view text, std::size_t at) {
   const bool is_surrogate = first == 0xED && byte(1) > 0x9F, is_beyond = first == 0xF4 && byte(1) > 0x8F;
   return is_overlong || is_surrogate || is_beyond ? 0 : length;
 }
-
-}  // namespace
 
 void check_utf8(const std::string& name, std::string_view text, char line_end) {
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))

@@ -337,6 +337,16 @@ std::vector<std::string> byte_names(std::string_view alphabet);
 /// The way back. Throws InvalidArgumentError for what is no such name.
 std::string bytes_named(const std::vector<std::string>& names);
 
+/// The characters of a text in UTF-8, each once, ascending; "" of a text that is not UTF-8, and of an empty
+/// one.
+std::string characters_in(std::string_view text);
+/// The same of the whole text that text_samples made samples of; nothing of other samples.
+std::optional<std::string> characters_of(const SampleSet& samples);
+/// characters: of a text, as above. Throws InvalidArgumentError for a prompt with another one, which it
+/// names, and where the text is not UTF-8 for a prompt with characters of several bytes: they are others
+/// there.
+void check_prompt(std::string_view prompt, std::string_view characters);
+
 /// What a step of gpt is fed with.
 struct TextBatch {
   Tensor tokens;  // i32 [B,T]

@@ -61,6 +61,7 @@ FolderConfig parse_folder_config(const std::string& folder, const std::string& t
     config.dtype = data.at("dtype").get<std::string>();
     if (data.contains("class_names"))
       config.class_names = data["class_names"].get<std::vector<std::string>>();
+    if (data.contains("characters")) config.characters = data["characters"].get<std::string>();
     if (data.contains("largest")) config.largest = data["largest"].get<float>();
     else if (config.sample.rank() == 3 && !config.format.empty() && config.format != kArraysFormat)
       config.largest = 1;  // pixels

@@ -35,6 +35,7 @@ struct FolderConfig {
   std::int64_t classes = 0;
   LabelKind label_kind = LabelKind::one_class;
   std::vector<std::string> class_names;            // by class or output; empty: they have none
+  std::optional<std::string> characters;           // characters_of the text; none: nobody knows them
   std::optional<float> largest;                    // SampleKind::largest of the training's samples
   std::shared_ptr<const TableSchema> table;        // of a table: what its columns mean
   std::vector<float> column_largest;               // of the table's features, the training's largest

@@ -7,10 +7,12 @@
 #include <charconv>
 #include <cmath>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/input_file.h>
+#include <kolo/models/csv_fields.h>
 #include <kolo/models/samples.h>
 
 namespace kolo::models {
@@ -93,6 +95,70 @@ std::string bytes_named(const std::vector<std::string>& names) {
 
 namespace {
 
+// Calls `work` with each character; false at the first that is none of UTF-8.
+template <typename Work>
+bool for_each_character(std::string_view text, const Work& work) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = detail::utf8_length(text, at);
+    if (length == 0) return false;
+    work(text.substr(at, length));
+    at += length;
+  }
+  return true;
+}
+
+// Some of them, where there are many.
+std::string told(std::string_view characters) {
+  constexpr std::int64_t kMostTold = 200;
+  std::string first;
+  std::int64_t count = 0;
+  for_each_character(characters, [&](std::string_view one) {
+    if (count++ < kMostTold) first += one;
+  });
+  return count <= kMostTold ? fmt::format("are {:?}", first)
+                            : fmt::format("begin with {:?}, and {} more follow", first, count - kMostTold);
+}
+
+}  // namespace
+
+std::string characters_in(std::string_view text) {
+  // Texts are long, and most of their characters are of one byte.
+  std::array<bool, kBytes> seen{};
+  std::set<std::string_view> longer;
+  const bool is_utf8 = for_each_character(text, [&](std::string_view one) {
+    if (one.size() > 1) longer.insert(one);
+    else seen[static_cast<unsigned char>(one.front())] = true;
+  });
+  if (!is_utf8) return "";
+  std::string characters;
+  for (int byte = 0; byte < kBytes; ++byte)
+    if (seen[static_cast<std::size_t>(byte)]) characters += static_cast<char>(byte);
+  for (const std::string_view one : longer) characters += one;
+  return characters;
+}
+
+void check_prompt(std::string_view prompt, std::string_view characters) {
+  bool is_ascii = true;
+  std::set<std::string_view> known;
+  for_each_character(characters, [&](std::string_view one) { known.insert(one); });
+  const bool is_utf8 = for_each_character(prompt, [&](std::string_view one) {
+    is_ascii &= one.size() == 1;
+    if (!known.empty() && !known.contains(one))
+      throw InvalidArgumentError(
+          "{:?} is not among the characters of the training's text, which {}; a model knows no other", one,
+          told(characters));
+  });
+  if (known.empty() && is_utf8 && !is_ascii)
+    throw InvalidArgumentError(
+        "the training's text is not UTF-8, and the prompt {:?} is: other letters than English ones are other "
+        "bytes there; save the text as UTF-8 and train again",
+        prompt);
+  if (!known.empty() && !is_utf8)
+    throw InvalidArgumentError("the prompt is not UTF-8, as the training's text is; give it as UTF-8");
+}
+
+namespace {
+
 // Tokens of a text from `first` on.
 struct Share {
   std::int64_t first, size;
@@ -113,6 +179,7 @@ class TextSamples final : public SampleSet {
 
   // The last sample's label stands one token behind it.
   std::int64_t size() const override { return (share_.size - 1) / kind().labels; }
+  const Text& text() const { return *text_; }
   void read(std::int64_t index, CounterRandom* random, const Batch& batch,
             std::int64_t place) const override {
     const std::int64_t length = kind().labels, at = index * length;
@@ -130,6 +197,16 @@ class TextSamples final : public SampleSet {
 };
 
 }  // namespace
+
+std::optional<std::string> characters_of(const SampleSet& samples) {
+  const auto* const pieces = dynamic_cast<const TextSamples*>(&samples);
+  if (pieces == nullptr) return std::nullopt;
+  std::string text;
+  text.reserve(pieces->text().tokens().size());
+  for (const std::int32_t token : pieces->text().tokens())
+    text += pieces->text().alphabet()[static_cast<std::size_t>(token)];
+  return characters_in(text);
+}
 
 std::shared_ptr<const SampleSet> text_samples(std::string name, std::shared_ptr<const Text> text,
                                               const TextSamplesOptions& options) {

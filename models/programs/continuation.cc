@@ -35,6 +35,8 @@ Text alphabet_of(const FolderConfig& config) {
 std::vector<std::int32_t> prompt_of(const TrainOptions& options, const Text& alphabet) {
   if (options.prompt->empty())
     throw InvalidArgumentError("--prompt \"\" is not valid; it must hold at least one character");
+  // All bytes of a character may stand in a text that has not the character.
+  if (options.found->characters) check_prompt(*options.prompt, *options.found->characters);
   return alphabet.encode(*options.prompt);
 }
 

@@ -163,6 +163,7 @@ void write_folder_config(const std::string& folder, const TrainOptions& options,
   Json config = what_trains(options);
   config["data"] = data_of(data.kind(), data.format);
   if (data.kind().table) config["data"]["column_largest"] = column_largest(options, *data.train);
+  if (const auto characters = characters_of(*data.train)) config["data"]["characters"] = *characters;
   config["loss"] = loss_name(options, data.kind());
   config.update(how_trained(options, global_batch));
   config["switches"] = options.switches;

@@ -16,6 +16,28 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
+TEST(Characters, AreWholeOnesEachOnce) {
+  EXPECT_EQ(characters_in("b💧a\nb💧ß"), "\nabß💧");
+  EXPECT_EQ(characters_in("stra\xdf"
+                          "e"),
+            "");  // Latin-1
+  EXPECT_EQ(characters_of(*text_samples("t", std::make_shared<const Text>("abé abé"), {.length = 2})),
+            " abé");
+}
+
+TEST(Characters, OfAPromptMustBeThoseOfTheText) {
+  EXPECT_NO_THROW(check_prompt("ab", "abß"));
+  // Each byte of it stands in one of the two others.
+  EXPECT_THAT([] { check_prompt("a💤", "ab🐤💧"); }, ThrowsMessage<InvalidArgumentError>(HasSubstr(
+                                                      "\"💤\" is not among the characters of the training's "
+                                                      "text, which are \"ab🐤💧\"")));
+  EXPECT_THAT([] { check_prompt("\xdf", "ab"); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("is not UTF-8")));
+  EXPECT_THAT([] { check_prompt("ß", ""); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("the training's text is not UTF-8")));
+  EXPECT_NO_THROW(check_prompt("plain", ""));
+}
+
 TEST(Text, NumbersItsBytesInOrder) {
   const Text text("banana\xff");
   EXPECT_EQ(text.alphabet(), "abn\xff");

@@ -331,6 +331,23 @@ class Texts(Predict):
     def test_what_cannot_be_continued_is_said(self):
         self.assert_one_line(self.ask("--prompt", "xyz"), 1, '"x" is not among the characters')
         self.assert_one_line(self.ask("--prompt", ""), 1, "at least one character")
+        # Of 💤 and 🐧 all bytes stand in the text, and none of them as a character.
+        config, text = self.ck / "config.json", self.folder / "other.txt"
+        text.write_text("ab💧🐤 " * 400, encoding="utf-8")
+        shutil.rmtree(self.ck)
+        sizes = ("--layers", 1, "--width", 32, "--heads", 2, "--context", 16, "--batch-size", 4, "--steps", 1)
+        self.assert_ok(self.ask("--model", "gpt", "--data", text, *sizes))
+        self.assert_one_line(self.ask("--prompt", "a💤"), 1, '"💤" is not among the characters of the training\'s text, which are " ab🐤💧"')
+        self.assert_ok(self.ask("--prompt", "a💧"))
+        found = json.loads(config.read_text())
+        self.assertEqual(found["data"].pop("characters"), " ab🐤💧")
+        config.write_text(json.dumps(found))  # of an earlier version
+        self.assert_ok(self.ask("--prompt", "a💤"))
+        shutil.rmtree(self.ck)
+        text.write_bytes("aß".encode("latin-1") * 400)
+        self.assert_ok(self.ask("--model", "gpt", "--data", text, *sizes))
+        self.assert_one_line(self.ask("--prompt", "aß"), 1, "the training's text is not UTF-8", "save the text as UTF-8 and train again")
+        self.assert_ok(self.ask("--prompt", "a"))
         self.assert_one_line(self.ask("--predict", self.folder / "text.txt"), 2, "give --prompt")
 
 
