@@ -419,6 +419,12 @@ UnlabelledSamples unlabelled_samples(const std::vector<std::string>& paths, cons
 
 // Which samples are asked for, and those that are found.
 
+/// By what data are known again of which some samples were drawn for testing, wherever they lie.
+struct DrawnDigests {
+  std::int64_t samples = 0;                 // of which they were drawn
+  std::vector<std::uint64_t> digests = {};  // of the first ones of them, in order
+};
+
 /// What is asked for, and what the model can take.
 struct DataRequest {
   std::optional<std::string> data;  // as --data: a folder, a file, "generated"; none: MNIST's places
@@ -432,7 +438,10 @@ struct DataRequest {
   std::shared_ptr<const TableSchema> label_table = nullptr;  // SampleKind::label_table
   bool with_train = false;  // all of these are of the training split of the same data
   std::uint64_t seed = 1;   // by which the samples of one table are shared out to training and testing
-  bool whole = false;       // other data than the training's, without a test part: all of it is for testing
+  // Other data than the training's, without a test part: all of it is for testing, unless it holds the
+  // samples that the training had.
+  bool whole = false;
+  DrawnDigests drawn = {};         // with `whole`: of the training, where it is known
   Augmentation augmentation = {};  // of training images
 };
 
@@ -445,6 +454,7 @@ struct DataSplits {
   std::string format = {};  // of what they were read: "table", "pictures in folders of their classes"
   // Names of the samples that were drawn for testing: "cat/7.jpg", "pets.csv:17", the line; empty: none were.
   std::vector<std::string> drawn = {};
+  DrawnDigests digests = {};  // of these
 };
 
 // Labelled samples by the name of what holds them: where kolo-train gets them from.

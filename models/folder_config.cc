@@ -72,6 +72,10 @@ FolderConfig parse_folder_config(const std::string& folder, const std::string& t
     if (data.contains("label_table"))
       config.label_table =
           std::make_shared<const TableSchema>(table_schema_from_json(json_text(data["label_table"])));
+    if (data.contains("drawn")) {
+      config.drawn.samples = data["drawn"].at("of").get<std::int64_t>();
+      config.drawn.digests = data["drawn"].at("digests").get<std::vector<std::uint64_t>>();
+    }
     return config;
   } catch (const nlohmann::json::exception& error) {
     throw_damaged(folder, error.what());

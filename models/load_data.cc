@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <fstream>
+#include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -15,6 +19,7 @@
 #include <kolo/models/npy_pair.h>
 #include <kolo/models/paths.h>
 #include <kolo/models/samples_internal.h>
+#include <kolo/models/seen_samples.h>
 #include <kolo/models/table_samples.h>
 #include <kolo/models/unknown_labels.h>
 
@@ -120,12 +125,21 @@ ImageFolder part_of(const ImageFolder& whole, const std::vector<std::int64_t>& p
   return part;
 }
 
-// Of a file below `folder`: its name there, hashed (FNV-1a), wherever the folder lies.
+// Of a file below `folder`: its name there, wherever the folder lies.
 std::uint64_t key_of(const fs::path& file, const fs::path& folder) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const char letter : file.lexically_relative(folder).generic_string())
-    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
-  return hash;
+  const std::string name = file.lexically_relative(folder).generic_string();
+  return detail::digest_of_bytes(std::as_bytes(std::span(name)));
+}
+
+// Of its name, its size and its beginning: others of its name, as 1.png, are not the same picture.
+std::uint64_t digest_of(const fs::path& file, const fs::path& folder) {
+  std::error_code ignored;
+  const std::uint64_t bytes = fs::file_size(file, ignored);
+  std::array<char, 4096> beginning = {};
+  std::ifstream(file, std::ios::binary).read(beginning.data(), std::ssize(beginning));
+  const std::uint64_t of_name = key_of(file, folder),
+                      of_size = detail::digest_of_bytes(std::as_bytes(std::span(&bytes, 1)), of_name);
+  return detail::digest_of_bytes(std::as_bytes(std::span(beginning)), of_size);
 }
 
 // A tenth is for testing where nothing else is.
@@ -134,16 +148,23 @@ DataSplits shared_out(ImageFolder all, const fs::path& folder, const DataRequest
   const auto add_note = [&](const std::string& note) {
     all.left_out += (all.left_out.empty() ? "" : ", ") + note;
   };
-  if (request.whole) {
-    add_note(fmt::format("all {} pictures for testing", count));
-    return {.train = nullptr, .test = pictures(std::move(all), request)};
-  }
   std::vector<std::uint64_t> keys;
   for (const fs::path& file : all.files) keys.push_back(key_of(file, folder));
   const std::vector<std::int64_t> testing = detail::drawn_for_testing(keys, request.seed, all.labels);
+  const auto digest_at = [&](std::int64_t place) {
+    return digest_of(all.files[static_cast<std::size_t>(place)], folder);
+  };
+  const detail::Seen seen =
+      request.whole ? detail::seen_in_training(request, testing, count, digest_at) : detail::Seen();
+  if (!seen.text.empty()) all.warnings.push_back(seen.text);
+  if (request.whole && !seen.is_same) {
+    add_note(fmt::format("all {} pictures for testing", count));
+    return {.train = nullptr, .test = pictures(std::move(all), request)};
+  }
   if (!testing.empty())
     add_note(fmt::format("one in ten of {} pictures for testing by the seed {}", count, request.seed));
-  DataSplits splits;
+  DataSplits splits{
+      .train = nullptr, .test = nullptr, .digests = detail::digests_of_drawn(testing, count, digest_at)};
   for (const std::int64_t place : testing)
     splits.drawn.push_back(
         all.files[static_cast<std::size_t>(place)].lexically_relative(folder).generic_string());

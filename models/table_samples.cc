@@ -18,6 +18,7 @@
 #include <kolo/models/folder_contents.h>
 #include <kolo/models/paths.h>
 #include <kolo/models/samples_internal.h>
+#include <kolo/models/seen_samples.h>
 #include <kolo/models/unknown_labels.h>
 
 namespace kolo::models::detail {
@@ -73,6 +74,15 @@ CsvTable rows_of(const CsvTable& table, const std::vector<std::int64_t>& rows) {
   return part;
 }
 
+// Of its numbers and its label: a table is the same under another name.
+std::uint64_t digest_of(const CsvTable& table, std::int64_t row) {
+  const auto bytes_of = [row](const Tensor& rows) {
+    const std::int64_t bytes = rows.bytes() / rows.shape().dim(0);
+    return std::span(rows.raw() + row * bytes, static_cast<std::size_t>(bytes));
+  };
+  return digest_of_bytes(bytes_of(table.y), digest_of_bytes(bytes_of(table.x)));
+}
+
 // Of labels that are numbers.
 std::int64_t classes_of(const CsvTable& table, const DataRequest& request) {
   if (table.schema->outputs() > 0) return table.schema->outputs();
@@ -97,20 +107,24 @@ DataSplits shared_out(const std::string& name, const std::vector<fs::path>& path
   add_note(table.note, left_out);
   const std::int64_t count = table.y.shape().dim(0), classes = classes_of(table, request);
   check_numbers(table, classes, paths.front(), "");
-  if (request.whole) {
-    add_note(table.note,
-             count == 1 ? "its only row for testing" : fmt::format("all {} rows for testing", count));
-    return {.train = nullptr, .test = samples_of(name, std::move(table), classes)};
-  }
   std::vector<std::uint64_t> rows(static_cast<std::size_t>(count));
   std::iota(rows.begin(), rows.end(), 0);
   const bool are_classes = table.y.dtype() == DType::i32;
   const std::vector<std::int64_t> testing = drawn_for_testing(
       rows, request.seed, are_classes ? table.y.span<std::int32_t>() : std::span<std::int32_t>());
+  const auto digest_at = [&](std::int64_t row) { return digest_of(table, row); };
+  const Seen seen = request.whole ? seen_in_training(request, testing, count, digest_at) : Seen();
+  if (!seen.text.empty()) table.warnings.push_back(seen.text);
+  if (request.whole && !seen.is_same) {
+    add_note(table.note,
+             count == 1 ? "its only row for testing" : fmt::format("all {} rows for testing", count));
+    return {.train = nullptr, .test = samples_of(name, std::move(table), classes)};
+  }
   if (testing.empty())
     return {.train = wanted.train ? samples_of(name, std::move(table), classes) : nullptr, .test = nullptr};
   add_note(table.note, fmt::format("one in ten of {} rows for testing by the seed {}", count, request.seed));
-  DataSplits splits;
+  DataSplits splits{
+      .train = nullptr, .test = nullptr, .digests = digests_of_drawn(testing, count, digest_at)};
   for (const std::int64_t row : testing) {
     const auto file = std::upper_bound(table.ends.begin(), table.ends.end(), static_cast<std::size_t>(row)) -
                       table.ends.begin();

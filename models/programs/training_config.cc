@@ -164,6 +164,8 @@ void write_folder_config(const std::string& folder, const TrainOptions& options,
   config["data"] = data_of(data.kind(), data.format);
   if (data.kind().table) config["data"]["column_largest"] = column_largest(options, *data.train);
   if (const auto characters = characters_of(*data.train)) config["data"]["characters"] = *characters;
+  if (!data.digests.digests.empty())
+    config["data"]["drawn"] = {{"of", data.digests.samples}, {"digests", data.digests.digests}};
   config["loss"] = loss_name(options, data.kind());
   config.update(how_trained(options, global_batch));
   config["switches"] = options.switches;

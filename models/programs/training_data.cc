@@ -45,6 +45,7 @@ DataRequest request_of(const TrainOptions& options) {
     if (found.label_kind != LabelKind::numbers) request.class_names = found.class_names;
     request.label_kind = found.label_kind;
     request.label_table = found.label_table;
+    request.drawn = found.drawn;
     const auto trained_on = found.switches.find("data");
     request.whole = options.evaluate && trained_on != found.switches.end() &&
                     !is_same_data(options.switches.at("data"), trained_on->second);
@@ -110,6 +111,7 @@ TrainingData load_training_data(const TrainOptions& options, bool training) {
   data.test = std::move(splits.test);
   data.format = std::move(splits.format);
   data.drawn = std::move(splits.drawn);
+  data.digests = std::move(splits.digests);
   if (data.test) check_splits(data.train->kind(), data.test->kind());
   const SampleKind& kind = data.train->kind();
   if (process().rank == 0)

@@ -8,6 +8,7 @@
 
 #include <kolo/core/graph/scope.h>
 #include <kolo/models/batches.h>
+#include <kolo/models/data.h>
 #include <kolo/models/models.h>
 #include <kolo/models/programs/evaluation.h>
 #include <kolo/models/programs/train_options.h>
@@ -26,6 +27,7 @@ struct TrainingData {
   std::shared_ptr<const SampleSet> test;   // nullptr: there is none
   std::string format;                      // as DataSplits has it, for a training
   std::vector<std::string> drawn;          // the same
+  DrawnDigests digests;                    // the same
   // Of the training samples, for --normalize; the second of the numbers to find.
   std::optional<SampleStatistics> statistics, label_statistics;
   /// Of those that are there: both splits are alike in it.

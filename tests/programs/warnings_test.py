@@ -2,6 +2,7 @@
 """What kolo-train says of data that may not be as their owner thinks, and of a model that does not take them."""
 import json
 import random
+import shutil
 import struct
 import unittest
 
@@ -223,6 +224,44 @@ class Warnings(ProgramTest):
                         count, said = self.evaluated(spelling)
                         self.assertEqual(count, drawn)
                         self.assertNotIn("takes the place of", said)
+
+    def test_the_trainings_samples_elsewhere_are_known_again(self):
+        pets, table = self.pictures("pets"), self.table("a,b,label", [f"{self.numbers.random()},{'uvw'[i % 3]},{'no' if i % 2 else 'yes'}" for i in range(60)])
+        for data, model, count in ((pets, "lenet", 40), (table, "mlp", 60)):
+            self.ck = self.folder / f"ck-{model}"
+            self.assert_ok(self.train(model, data, "--checkpoint-dir", self.ck, "--seed", 3))
+            drawn = len((self.ck / "testing.txt").read_text().splitlines())
+            copied = self.folder / f"copy{data.suffix}"
+            (shutil.copytree if data.is_dir() else shutil.copy)(data, copied)
+            with self.subTest(model=model):
+                tested, said = self.evaluated(copied)
+                self.assertEqual(tested, drawn)
+                self.assertEqual(said.count(f"--data {copied}: these are the {count} samples of the training, so that only the {drawn} that it drew for testing"), 1, said)
+                data.rename(self.folder / f"renamed-{model}{data.suffix}")
+                self.assertEqual(self.evaluated(self.folder / f"renamed-{model}{data.suffix}")[0], drawn)
+
+    def test_samples_that_the_training_may_have_seen_are_told(self):
+        self.pictures("pets")
+        rows = [f"{self.numbers.random()},{i % 2}" for i in range(60)]
+        for data, model in ((self.folder / "pets", "lenet"), (self.table("a,label", rows), "mlp")):
+            self.ck = self.folder / f"ck-{model}"
+            self.assert_ok(self.train(model, data, "--checkpoint-dir", self.ck))
+        shutil.copytree(self.folder / "pets", self.folder / "more")
+        shutil.copy(self.folder / "pets/left/0.png", self.folder / "more/left/another.png")
+        (self.folder / "mixed.csv").write_text("a,label\n" + "".join(row + "\n" for row in rows[::-1]))
+        (self.folder / "others.csv").write_text("a,label\n" + "".join(f"{self.numbers.random()},{i % 2}\n" for i in range(60)))
+        for data, model, count, seen in (("more", "lenet", 41, 40), ("mixed.csv", "mlp", 60, 60)):
+            self.ck = self.folder / f"ck-{model}"
+            tested, said = self.evaluated(self.folder / data)
+            self.assertEqual(tested, count)
+            self.assertIn(f"among these {count}, so that it may have learnt from about {seen} of them", said)
+        tested, said = self.evaluated(self.folder / "others.csv")
+        self.assertEqual(tested, 60)
+        self.assertNotIn("training", said)
+        self.ck = self.folder / "ck-lenet"
+        tested, said = self.evaluated(self.pictures("others"))  # of the same names
+        self.assertEqual(tested, 40)
+        self.assertNotIn("of the training", said)
 
 
 if __name__ == "__main__":
