@@ -42,6 +42,7 @@ class Reader {
     detail::CsvColumns found = detail::find_columns(files_, options_);
     schema_ = std::move(found.schema);
     notes_ = std::move(found.notes);
+    column_warnings_ = std::move(found.warnings);
     cells_.resize(columns());
     for (File& file : files_) scan(file);
     if (lines_.empty()) throw InvalidArgumentError("{}: there are no samples in it", files_.front().name());
@@ -184,6 +185,8 @@ class Reader {
             cells.first_empty.column + 1,
             is_label(i)      ? "a sample needs its label, and --missing drop leaves such lines out"
             : options_.known ? "a training with --missing mean, zero or drop takes it"
+            : has_words      ? "--missing mean or zero takes it as none of the column's words, and --missing "
+                               "drop leaves such lines out"
                              : "--missing mean or zero fills it, and --missing drop leaves such lines out");
       if (!has_words && cells.words > 0) detail::throw_no_number(cells.first_word);
       if (options_.known || has_words || is_label(i)) continue;
@@ -234,8 +237,9 @@ class Reader {
   }
 
   std::vector<std::string> warnings() {
-    std::vector<std::string> warnings;
-    if (options_.known) return warnings_of_places();
+    std::vector<std::string> warnings = options_.known ? warnings_of_places() : std::vector<std::string>{};
+    warnings.insert(warnings.end(), column_warnings_.begin(), column_warnings_.end());
+    if (options_.known) return warnings;
     for (const auto& [i, words] : words_)
       if (std::string warning = words.warning(cells_[i].first_word); !warning.empty())
         warnings.push_back(std::move(warning));
@@ -335,7 +339,7 @@ class Reader {
       return made;
     for (std::int32_t& label : made.span<std::int32_t>()) --label;
     for (const std::int32_t label : found) schema_.labels.front().words.push_back(std::to_string(label));
-    notes_.push_back(fmt::format("labels 1 to {} are taken as 0 to {}", found.size(), found.size() - 1));
+    notes_.push_back(fmt::format("labels 1 to {} are the classes (predictions name them so)", found.size()));
     return made;
   }
 
@@ -366,18 +370,30 @@ class Reader {
     notes.insert(notes.end(), notes_.begin(), notes_.end());
     for (const auto& [i, words] : words_)
       for (std::string& one : words.notes(files_.size() > 1)) notes.push_back(std::move(one));
-    std::int64_t empty = 0;
-    const detail::CellPlace* first = nullptr;
+    std::int64_t of_numbers = 0, of_words = 0;
+    const detail::CellPlace *number = nullptr, *word = nullptr;  // the first ones
     for (std::size_t i = 0; i < features(); ++i) {
-      empty += cells_[i].empty;
+      (words_.contains(i) ? of_words : of_numbers) += cells_[i].empty;
+      const detail::CellPlace*& first = words_.contains(i) ? word : number;
       if (cells_[i].empty > 0 && first == nullptr) first = &cells_[i].first_empty;
     }
-    if (first == nullptr) first = &cells_.back().first_empty;  // of a label
-    const std::string where = "such as " + detail::place_text(*first, files_.size() > 1);
-    if (dropped > 0)
-      notes.push_back(fmt::format("left out: {} with empty cells ({})", count_of(dropped, "line"), where));
-    else if (empty > 0)
-      notes.push_back(fmt::format("{}: {} ({})", count_of(empty, "empty cell"), name(missing()), where));
+    const auto where = [&](const detail::CellPlace& first) {
+      return "such as " + detail::place_text(first, files_.size() > 1);
+    };
+    if (dropped > 0) {
+      const detail::CellPlace& of_label = cells_.back().first_empty;
+      notes.push_back(fmt::format("left out: {} with empty cells ({})", count_of(dropped, "line"),
+                                  where(number != nullptr ? *number
+                                        : word != nullptr ? *word
+                                                          : of_label)));
+      return fmt::format("{}", fmt::join(notes, ", "));
+    }
+    if (of_numbers > 0)
+      notes.push_back(
+          fmt::format("{}: {} ({})", count_of(of_numbers, "empty cell"), name(missing()), where(*number)));
+    if (of_words > 0)
+      notes.push_back(fmt::format("{} among words: none of the column's words ({})",
+                                  count_of(of_words, "empty cell"), where(*word)));
     return fmt::format("{}", fmt::join(notes, ", "));
   }
 
@@ -391,7 +407,7 @@ class Reader {
   std::vector<std::size_t> ends_;  // of each file, in rows
   std::vector<bool> kept_;
   std::map<std::size_t, ColumnWords> words_;  // of the columns of words
-  std::vector<std::string> notes_;
+  std::vector<std::string> notes_, column_warnings_;
   bool others_show_commas_ = false;
 };
 

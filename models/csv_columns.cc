@@ -103,6 +103,21 @@ void check_names(const CsvFile& file, const Fields& fields, const std::set<std::
   }
 }
 
+// "" where the label's name leaves no doubt. Labels in front of all other columns are usual, but not as y.
+std::string warning_of_label(const Fields& fields, std::size_t label, const std::set<std::size_t>& left_out) {
+  const std::size_t last = fields.size() - 1;
+  std::size_t first = 0;
+  while (left_out.contains(first)) ++first;
+  if (label == last || left_out.contains(last) || (label == first && !is_same_name("y", fields[label])))
+    return "";
+  const std::string name = unquoted(fields[last]);
+  const bool needs_number = name.empty() || name.find(',') != std::string::npos;
+  return fmt::format(
+      "the label is column {} by its name, and not the last one, column {}, which --target {} takes",
+      column_text(label, unquoted(fields[label])), column_text(last, name),
+      needs_number ? std::to_string(last + 1) : name);
+}
+
 void find_schema(CsvColumns& found, const CsvFile& file, const Fields& fields, const CsvOptions& options) {
   std::set<std::size_t> left_out;
   TableSchema& schema = found.schema;
@@ -127,6 +142,9 @@ void find_schema(CsvColumns& found, const CsvFile& file, const Fields& fields, c
       throw InvalidArgumentError(
           "{}: column {} is the label, and --ignore leaves it out; --target names another column",
           file.name(), column_text(label, name_of(label)));
+  if (options.target.empty())
+    if (std::string warning = warning_of_label(fields, labels.front(), left_out); !warning.empty())
+      found.warnings.push_back(std::move(warning));
   if (fields.size() < left_out.size() + labels.size() + 1)
     throw InvalidArgumentError(
         "{}, line {}: {}; there must be a label and at least one beside it", file.name(), file.line(),

@@ -15,6 +15,7 @@ namespace kolo::models::detail {
 struct CsvColumns {
   TableSchema schema;              // of `options.known`, or as found; its words and means are not there yet
   std::vector<std::string> notes;  // of what is left out: `left out: column 1 "id"`
+  std::vector<std::string> warnings = {};  // of a label that its name alone has chosen
 };
 
 /// Reads the first line of each file, and tells the file where its features and its label stand. A file is

@@ -241,8 +241,10 @@ ImageFolder list_image_folder(const fs::path& folder, Split split) {
                                  one.string(), count_of(files.size(), "picture"),
                                  train_folder(folder).string());
     if (files.empty() && split == Split::train)
-      throw InvalidArgumentError("{}: a class without images; its files must end in {}", one.string(),
-                                 image_endings());
+      throw InvalidArgumentError(
+          "{}: a class without images; its files must end in {}, or --data names the wrong "
+          "folder: each folder in {} is taken for a class",
+          one.string(), image_endings(), of_split->string());
     if (split == Split::train) within.emplace(one, folders_within(one, files));
     found.files.insert(found.files.end(), files.begin(), files.end());
     found.labels.insert(found.labels.end(), files.size(),

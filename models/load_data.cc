@@ -45,12 +45,20 @@ std::string models_for_texts() {
 }
 
 Found text_of_file(const fs::path& path, const DataRequest& request, Split split) {
+  if (request.input != DType::i32 && is_table_name(path.stem()))
+    throw InvalidArgumentError(
+        "--data {}: a table with another ending; unpack it, so that its name ends in .csv or .tsv",
+        path.string());
   if (request.input != DType::i32)
     throw InvalidArgumentError(
         "--data {}: a file that is no .csv or .tsv is a text, and the model takes no tokens; {} learn from a "
         "text, "
         "and arrays and pictures are read from their folder",
         path.string(), models_for_texts());
+  if (is_image_name(path))
+    throw InvalidArgumentError(
+        "--data {}: a picture, and the model learns from a text; models for images are {}", path.string(),
+        detail::models_for_images());
   const auto text = std::make_shared<const Text>(Text::read(path.string()));
   const bool training = split == Split::train;
   const auto for_testing = static_cast<double>(text->tokens().size()) * (1 - kTrainingText);
@@ -162,7 +170,8 @@ DataSplits shared_out(ImageFolder all, const fs::path& folder, const DataRequest
     return {.train = nullptr, .test = pictures(std::move(all), request)};
   }
   if (!testing.empty())
-    add_note(fmt::format("one in ten of {} pictures for testing by the seed {}", count, request.seed));
+    add_note(
+        fmt::format("{} of {} pictures for testing by the seed {}", testing.size(), count, request.seed));
   DataSplits splits{
       .train = nullptr, .test = nullptr, .digests = detail::digests_of_drawn(testing, count, digest_at)};
   for (const std::int64_t place : testing)
@@ -202,8 +211,15 @@ DataSplits named_pictures(const fs::path& folder, const DataRequest& request, Wa
   return shared_out(std::move(all), folder, request, wanted);
 }
 
+// Before the cells of a table that is of no use here. Rows may be digits, which models of grey images take.
+void check_takes_tables(const fs::path& path, const DataRequest& request) {
+  if (request.sample.rank() == 3 && request.sample.dim(0) > 1)
+    throw InvalidArgumentError("--data {}: a table, and the model takes images {}; --model mlp takes tables",
+                               path.string(), request.sample);
+}
+
 [[noreturn]] void throw_unknown_folder(const fs::path& folder) {
-  if (!fs::is_directory(folder)) throw NotFoundError("--data {}: no such folder", folder.string());
+  if (!is_folder(folder)) detail::throw_no_folder(folder);
   throw NotFoundError(
       "--data {}: no data that kolo knows lies there, but {}; a folder holds pictures in a folder for each "
       "class, pictures with a .csv of names and classes, x_train.npy and y_train.npy, tables (.csv, .tsv), "
@@ -263,6 +279,7 @@ DataSplits from_folder(const fs::path& folder, const DataRequest& request, Wante
                  each(request, wanted, [&](const DataRequest& asked, Split split) {
                    return photographs(folder, asked, split == Split::train ? split : evaluated(wanted));
                  }));
+  if (detail::is_table_folder(folder)) check_takes_tables(folder, request);
   if (detail::is_table_folder(folder)) return named("tables", detail::table_samples(folder, request, wanted));
   if (!is_mnist(folder)) throw_unknown_folder(folder);
   return named("MNIST's IDX files", each(request, wanted, digits));
@@ -313,6 +330,7 @@ DataSplits from_anywhere(const DataRequest& request, Wanted wanted) {
     if (is_text)
       throw InvalidArgumentError(
           "--data {}: a table, and the model learns from a text; --model mlp takes tables", *request.data);
+    check_takes_tables(*request.data, request);
     return named("table", detail::table_samples(*request.data, request, wanted));
   }
   if (request.data && is_file(*request.data)) return from_text(*request.data, request, wanted);

@@ -207,7 +207,7 @@ void check_shapes(const IdxFile& images, const IdxFile& labels) {
 
 fs::path find_mnist(const std::optional<std::string>& asked) {
   if (asked) {
-    if (!is_folder(*asked)) throw NotFoundError("--data {}: no such folder", *asked);
+    if (!is_folder(*asked)) detail::throw_no_folder(*asked);
     return *asked;
   }
   fs::path beside = fs::path("data") / "mnist";

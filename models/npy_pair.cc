@@ -160,8 +160,9 @@ std::shared_ptr<const SampleSet> npy_pair(const fs::path& folder, const DataRequ
   if (!kind.class_names.empty()) {
     number_labels(y, kind.class_names, y_path, trained);
     kind.classes = std::ssize(kind.class_names);
-    kind.note += fmt::format("{}labels {} to {} are taken as 0 to {}", kind.note.empty() ? "" : ", ",
-                             kind.class_names.front(), kind.class_names.back(), kind.classes - 1);
+    kind.note +=
+        fmt::format("{}labels {} to {} are the classes (predictions name them so)",
+                    kind.note.empty() ? "" : ", ", kind.class_names.front(), kind.class_names.back());
   }
   if (kind.class_names.empty()) check_known_labels(y, kind.classes, y_path.string(), trained);
   return array_samples_of(std::move(kind), std::move(found.x), std::move(y));

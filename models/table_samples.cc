@@ -103,7 +103,7 @@ void check_numbers(const CsvTable& table, std::int64_t classes, const fs::path& 
 DataSplits shared_out(const std::string& name, const std::vector<fs::path>& paths,
                       const std::string& left_out, const DataRequest& request, Wanted wanted) {
   CsvTable table = read_csv(paths, options_of(request));
-  if (wanted.train) check_labels(table.y, paths.front(), table.note);
+  if (wanted.train) check_labels(table.y, paths.front(), table.note, table.schema->output_names());
   add_note(table.note, left_out);
   const std::int64_t count = table.y.shape().dim(0), classes = classes_of(table, request);
   check_numbers(table, classes, paths.front(), "");
@@ -122,7 +122,8 @@ DataSplits shared_out(const std::string& name, const std::vector<fs::path>& path
   }
   if (testing.empty())
     return {.train = wanted.train ? samples_of(name, std::move(table), classes) : nullptr, .test = nullptr};
-  add_note(table.note, fmt::format("one in ten of {} rows for testing by the seed {}", count, request.seed));
+  add_note(table.note,
+           fmt::format("{} of {} rows for testing by the seed {}", testing.size(), count, request.seed));
   DataSplits splits{
       .train = nullptr, .test = nullptr, .digests = digests_of_drawn(testing, count, digest_at)};
   for (const std::int64_t row : testing) {
@@ -145,7 +146,7 @@ DataSplits pair_of_tables(const fs::path& folder, const DataRequest& request, Wa
   const bool has_test = wanted.test && is_file(test);
   if (wanted.train || (has_test && !options.known && is_file(train))) {
     CsvTable table = read_csv(train, options);
-    check_labels(table.y, train, table.note);
+    check_labels(table.y, train, table.note, table.schema->output_names());
     add_note(table.note, left_out_beside(folder, {"train.csv", "test.csv"}));
     options.known = table.schema;
     options.known_file = train.filename().string();
@@ -217,13 +218,18 @@ std::vector<std::int64_t> others_than(const std::vector<std::int64_t>& drawn, st
   return others;
 }
 
-void check_labels(const Tensor& y, const fs::path& path, const std::string& note) {
+void check_labels(const Tensor& y, const fs::path& path, const std::string& note,
+                  const std::vector<std::string>& names) {
   if (y.dtype() == DType::f32) return;
   const auto labels = y.span<std::int32_t>();
   if (labels.empty() || std::any_of(labels.begin(), labels.end(), [&](auto one) { return one != labels[0]; }))
     return;
   throw InvalidArgumentError("{}: one class: all {} labels are {}{}; there must be at least two classes",
-                             path.string(), labels.size(), labels[0], note.empty() ? "" : ", " + note);
+                             path.string(), labels.size(),
+                             names.empty()
+                                 ? std::to_string(labels[0])
+                                 : fmt::format("{:?}", names.at(static_cast<std::size_t>(labels[0]))),
+                             note.empty() ? "" : ", " + note);
 }
 
 }  // namespace kolo::models::detail

