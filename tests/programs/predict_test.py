@@ -364,7 +364,7 @@ class CommandLine(Predict):
             if args:
                 self.assert_one_line(self.ask(*args), 2, *words)
         self.assert_one_line(run("kolo-train", "--predict", table), 2, "needs --checkpoint-dir")
-        self.assert_one_line(run("kolo-train", "--predict", table, "--checkpoint-dir", self.folder / "none"), 2, "there is no checkpoint", "none")
+        self.assert_one_line(run("kolo-train", "--predict", table, "--checkpoint-dir", self.folder / "none"), 2, "there is no folder", "none")
 
     def test_the_training_goes_on_as_if_nobody_had_asked(self):
         self.train_on_table()
