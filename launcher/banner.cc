@@ -58,7 +58,7 @@ bool says_daemon_did_not_start(std::string_view line) {
   return contains(line, "ORTE was unable to reliably start one or more daemons");
 }
 
-// What follows of that for the daemons that did start.
+// What follows of that for the daemons that did start, and of a signal while they are being started.
 bool says_daemons_cannot_talk(std::string_view line) {
   return contains(line, "ORTE does not know how to route a message to the specified daemon");
 }
@@ -130,15 +130,10 @@ bool says_slots_are_missing(std::string_view line) {
                              "All nodes which are allocated for this job are already filled."});
 }
 
-// Open MPI 4.1: help-errmgr-base.txt.
-bool says_daemon_is_unknown(std::string_view line) {
-  return contains(line, "ORTE does not know how to route a message to the specified daemon");
-}
-
 // The second line of a block whose rest decides whether it is printed.
 bool may_say_why_nothing_started(std::string_view line) {
   return contains(line, "unable to launch the specified application as it could not") ||
-         says_program_is_missing(line) || says_slots_are_missing(line) || says_daemon_is_unknown(line);
+         says_program_is_missing(line) || says_slots_are_missing(line) || says_daemons_cannot_talk(line);
 }
 
 // What stands behind `words` and a blank in the line that begins with them; "" if none does.
@@ -414,12 +409,11 @@ std::vector<std::string> BannerReader::end_block() {
     return {};
   }
   if (has(says_slots_are_missing)) return lacks_slots_ = true, std::vector<std::string>{};
-  if (has(says_daemon_is_unknown)) return lacks_daemons_ = true, std::vector<std::string>{};
+  if (has(says_daemons_cannot_talk)) return lacks_daemons_ = true, std::vector<std::string>{};
   // Of a host that is lost later ssh may use the same words, and mpirun the same block.
   const bool was_running = !lost_host_.empty() || lost_daemon_ || dead_rank_ || failed_rank_;
   if (holds_words_of_ssh() && !was_running && has(says_daemon_did_not_start))
     return take_words_of_ssh(), std::vector<std::string>{};
-  if (!unreachable_.empty() && has(says_daemons_cannot_talk)) return {};
   const bool noise = std::any_of(block.begin(), block.end(), [&](const std::string& line) {
     if (is_of_stopped_rank(line)) return true;
     return quiet_ && (says_job_is_failing(line) || says_peer_is_gone(line) ||
