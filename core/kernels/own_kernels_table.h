@@ -21,8 +21,8 @@ constexpr std::array<OwnKernelsOfProcessor, 3> kMeasuredProcessors{{
     // amd_family_25.json: packed_product 1.01, streamed_product 1.01, summed_product 1.01, thin_product
     // 1.43, winograd_for_bf16 1.01.
     {"AuthenticAMD", 25, kAnyModel, {true, true, true, true, true, true, true}},
-    // amd_family_26.json: packed_product 0.99, streamed_product 1.02, summed_product 0.99, thin_product
-    // 1.04, winograd 1.39, pointwise 1.04, winograd_for_bf16 1.45.
+    // amd_family_26.json: packed_product 0.98, streamed_product 1.04, summed_product 1.00, thin_product
+    // 1.02, winograd 1.43, pointwise 1.05, winograd_for_bf16 1.39.
     {"AuthenticAMD", 26, kAnyModel, {false, true, false, true, true, true, true}},
     // intel_family_6_model_167.json: packed_product 1.09, streamed_product 1.36, summed_product 1.12,
     // thin_product 1.76, winograd 1.47, pointwise 1.15, winograd_for_bf16 0.47.

@@ -107,8 +107,10 @@ const std::vector<UpdateRuleOps>& update_rules() {
 }
 
 const UpdateRuleOps* find_update_rule(const std::string& op) {
+  // Passes ask this of every node.
+  if (!op.starts_with(kApply)) return nullptr;
   for (const UpdateRuleOps& rule : update_rules())
-    if (op == kApply + rule.name) return &rule;
+    if (op.compare(std::char_traits<char>::length(kApply), std::string::npos, rule.name) == 0) return &rule;
   return nullptr;
 }
 

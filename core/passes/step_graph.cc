@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <numeric>
 #include <queue>
 #include <utility>
 
@@ -143,26 +144,55 @@ void infer_outputs(StepGraph& graph, int index) {
   node.shapes = context.outputs();
 }
 
+namespace {
+
+template <class Visit>
+void each_before(const StepNode& node, Visit visit) {
+  for (const StepValue& in : node.inputs) visit(in.node);
+  for (const int before : node.control_inputs) visit(before);
+  for (const int before : node.after) visit(before);
+}
+
+// Most steps are: then no node has to wait for one behind it.
+bool is_in_order(const StepGraph& graph) {
+  const auto& nodes = graph.nodes;
+  for (int i = 0; i < static_cast<int>(nodes.size()); ++i) {
+    bool in_order = i == 0 || nodes[i - 1].order <= nodes[i].order;
+    each_before(nodes[i], [&](int before) { in_order = in_order && before < i; });
+    if (!in_order) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 std::vector<int> topological_order(const StepGraph& graph) {
   const int count = static_cast<int>(graph.nodes.size());
-  std::vector<int> waiting(count, 0);
-  std::vector<std::vector<int>> successors(count);
-  for (int i = 0; i < count; ++i) {
-    for (const StepValue& in : graph.nodes[i].inputs) successors[in.node].push_back(i), ++waiting[i];
-    for (const int before : graph.nodes[i].control_inputs) successors[before].push_back(i), ++waiting[i];
-    for (const int before : graph.nodes[i].after) successors[before].push_back(i), ++waiting[i];
-  }
+  std::vector<int> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  if (is_in_order(graph)) return order;
+
+  // The successors of node i are successors[first[i]] to successors[first[i + 1] - 1]: some twenty passes ask
+  // for an order, and a list for each node would cost them an allocation each.
+  std::vector<int> first(count + 2, 0), waiting(count, 0);
+  for (int i = 0; i < count; ++i)
+    each_before(graph.nodes[i], [&](int before) { ++first[before + 2], ++waiting[i]; });
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<int> successors(first.back());
+  for (int i = 0; i < count; ++i)
+    each_before(graph.nodes[i], [&](int before) { successors[first[before + 1]++] = i; });
+
   using Entry = std::pair<std::int64_t, int>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
   for (int i = 0; i < count; ++i)
     if (waiting[i] == 0) ready.push({graph.nodes[i].order, i});
-  std::vector<int> order;
+  order.clear();
   while (!ready.empty()) {
     const int node = ready.top().second;
     ready.pop();
     order.push_back(node);
-    for (const int next : successors[node])
-      if (--waiting[next] == 0) ready.push({graph.nodes[next].order, next});
+    for (int k = first[node]; k < first[node + 1]; ++k)
+      if (--waiting[successors[k]] == 0) ready.push({graph.nodes[successors[k]].order, successors[k]});
   }
   if (static_cast<int>(order.size()) != count) throw InternalError("the step's graph has a cycle");
   return order;
