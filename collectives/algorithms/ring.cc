@@ -23,11 +23,15 @@ struct Segment {
 
 enum class Phases { both, reduce_scatter, allgather };
 
-// The way of rank r's messages. In step s = 0, 1, …, 2n−3 it sends segment r−s−1 to the right and receives
-// segment r−s−2 from the left (all modulo n); in the first n−1 steps what comes is added to what is here, and
-// ends as the finished segment r; in the others it is final and replaces it. Every step has the same number
-// of chunks, so that messages are counted by one number: message m is chunk m mod C of step m div C. What
-// message m carries is what message m−C brought.
+// The buffer has one segment for each of n ranks (docs/pictures/ring.svg draws four). In each step a rank sends
+// one segment to the right and receives another from the left. In the first n−1 steps it adds what arrives to
+// its own elements of that segment, and sends the sum on in the next step. Segment r is then complete on rank
+// r. In the other n−1 steps the complete segments go around once more and replace what is there. A segment
+// travels in chunks, so that a rank sends one chunk of a sum while the next one arrives.
+//
+// In numbers: in step s = 0, 1, …, 2n−3 rank r sends segment r−s−1 and receives segment r−s−2, all modulo n.
+// Every step has the same number C of chunks, so one number counts messages: message m is chunk m mod C of
+// step m div C. What message m carries is what message m−C brought.
 class Ring final : public Collective {
  public:
   /// partial: where something is reduced.

@@ -1,3 +1,14 @@
+// What holds on each rank (negotiator.h tells the protocol):
+//
+// 1. All ranks carry out the same batches in the same order, and the cache changes nowhere else. After the
+//    same number of batches, the epoch, a bit means the same name on all ranks. A bit that was sent in an
+//    earlier epoch keeps the meaning that it had there, in retired_, until every child has sent something
+//    later.
+// 2. A name is announced by bits or in table_, never by both: an entry takes the bits in.
+// 3. An operation of this rank that is undecided lies in own_bits_, own_ or held_, and only a decision takes
+//    it out, once.
+// 4. A rank tells its parent of a name once in each round, when all at or below it are ready.
+// 5. When a rank has gone, or all has been ended, nothing more is decided.
 #include <kolo/collectives/engine/negotiator.h>
 
 #include <fmt/format.h>

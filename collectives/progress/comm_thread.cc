@@ -1,3 +1,17 @@
+// What holds between the communication thread and the others:
+//
+// 1. The fields above mutex_ belong to the communication thread alone. Other threads reach it through new_,
+//    calls_ and woken_, which take_new() empties.
+// 2. Only the front operation of a channel is started. A channel's operations end in the order of their
+//    tickets, and `done` is called once for each: by finish(), or by enqueue() where it is refused.
+// 3. One thread at a time advances an operation: this one, or the caller that started it, until that says
+//    ended_here() or submits it. Meanwhile nothing else of the channel is pending here.
+// 4. An error is final. It is kept, and the flight record written, before anybody is told of it: who hears of
+//    it may end the process. From then on enqueue() refuses what comes on its channels.
+// 5. Messages of an operation that was given up half-way may still arrive. The operation, whose memory they
+//    go to, stays in abandoned_.
+// 6. No wake-up is lost: rest() looks at new_, calls_ and woken_ under mutex_ before it sleeps, and whoever
+//    writes them does so under mutex_. MPI wakes nobody, so each sleep has an end.
 #include <kolo/collectives/progress/comm_thread.h>
 
 #include <pthread.h>

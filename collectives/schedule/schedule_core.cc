@@ -1,3 +1,12 @@
+// What holds between the threads that submit slots:
+//
+// 1. Slots are sent in the order in which StepSlots gives them their turn: order_mutex_ is held from there
+//    until they are sent.
+// 2. At most one operation is in this side's hands (front_). Until that is over and told, or is passed on
+//    with all that stands behind it, nothing of the channel reaches the communication thread.
+// 3. Only the step's own thread starts one here, and only one that merely looks whether the other ranks have
+//    come. Any other thread that finds one waiting passes it on.
+// 4. Nobody is told under order_mutex_, since whoever is told may submit again.
 #include <kolo/collectives/schedule/schedule_core.h>
 
 #include <chrono>

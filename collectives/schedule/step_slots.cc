@@ -1,3 +1,14 @@
+// What holds on each rank, so that the ranks need no names in their messages:
+//
+// 1. Slots have their turn in the order of their numbers, whatever order they are submitted in: those below
+//    next_ are queued, no other is. A ticket is the number of the step and of the slot; a step of which this
+//    rank submitted nothing took place without the others and has no number.
+// 2. A slot goes from submitted to queued to over, each once a step. Whoever takes `done` out under mutex_
+//    calls it, after mutex_ is free.
+// 3. A step is void by what all ranks sent with one of its slots, so it is void from the same slot on
+//    everywhere, and the slots behind it end without a message. A group that is broken stays so, and one rank
+//    may know it before the others.
+// 4. A step begins when no queued slot of the last one is left: then no thread reduces for that any more.
 #include <kolo/collectives/schedule/step_slots.h>
 
 #include <algorithm>

@@ -1,10 +1,22 @@
+// What holds between the threads of a step:
+//
+// 1. A node runs once. Whoever brings its count of pending inputs to 0 puts it into its own lane or into the
+//    shared set, and the set gives it to one thread.
+// 2. remaining_ is 0 only when all nodes have finished: a lane subtracts what it has run when it runs dry, an
+//    asynchronous node subtracts itself, and both release their successors before.
+// 3. The caller's sleep misses nothing: it sets caller_sleeps_ before it looks at the shared set, and share()
+//    fills the set before it reads caller_sleeps_. Whoever brings remaining_ to 0, or fails, notifies under
+//    mutex_.
+// 4. The first error stays. It is there before failed_ is seen, and nobody takes a node who has seen failed_.
+// 5. The step outlives those who use it: the caller leaves once the pool has been withdrawn and no
+//    asynchronous node is started, and the last that one does is to say so under mutex_.
+// 6. No kernel runs under mutex_. An outer step's mutex is taken before an inner one's.
 #include <kolo/core/runtime/executor.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
 #include <utility>
 
 #include <kolo/core/base/cycles.h>
@@ -12,6 +24,7 @@
 #include <kolo/core/base/log.h>
 #include <kolo/core/kernels/cancellable.h>
 #include <kolo/core/kernels/parallel.h>
+#include <kolo/core/runtime/look_for_others.h>
 #include <kolo/core/runtime/node_error.h>
 #include <kolo/core/runtime/node_log.h>
 #include <kolo/core/runtime/plan.h>
@@ -27,12 +40,6 @@ using Lane = StepMemory::Lane;
 // How often a caller that has nothing to run asks GPUs whether they have failed: nobody else does before the
 // step's end, which may wait for a node of the host that has nothing to do with them.
 constexpr std::chrono::seconds kStreamsAskedEvery(1);
-
-// How often a caller that has nothing to run looks whether other ranks have come, and from when on it offers
-// its core to other threads between two looks.
-constexpr int kLooks = 2000, kLooksAtOnce = 200;
-// On a busy machine each offer may take milliseconds. Nobody asks for missing ranks meanwhile.
-constexpr std::chrono::milliseconds kLongestLooks(20);
 
 class Step;
 // What the calling thread works for. A step that it begins meanwhile, an iteration of a loop, is part of it.
@@ -152,6 +159,8 @@ class Step final : public WorkSource {
     return a && b ? std::min(a, b) : a ? a : b;
   }
 
+  bool has_other_work() const { return !memory_.shared.empty() || remaining_.load() == 0 || failed_.load(); }
+
   int helpers() const { return pool_ != nullptr ? pool_->size() : 0; }
 
   // Returns how many of the sources any thread may run.
@@ -173,32 +182,11 @@ class Step final : public WorkSource {
     while (true) {
       work(*memory_.lanes[0]);
       if (remaining_.load() == 0 || failed_.load()) return;
-      if (look_for_others()) continue;
+      if (options_.votes != nullptr &&
+          detail::look_for_others(*options_.votes, [this] { return has_other_work(); }))
+        continue;
       if (!wait_for_work()) ask_streams();
     }
-  }
-
-  // What waits for other ranks alone needs no other thread as long as this one has nothing to run: it looks
-  // whether they have come, for about as long as it takes to go to sleep and be woken. False: they have not,
-  // and another thread looks from now on. Not inlined: steps that wait for nobody were 8 % slower with it
-  // among them.
-  [[gnu::noinline]] bool look_for_others() {
-    if (options_.votes == nullptr) return false;
-    Clock::time_point until = Clock::time_point::max();
-    for (int look = 0; look < kLooks && (look <= kLooksAtOnce || Clock::now() < until); ++look) {
-      if (look == kLooksAtOnce) until = Clock::now() + kLongestLooks;
-      bool waits = false;
-      for (const auto& vote : *options_.votes) {
-        const auto now = vote->advance();
-        if (now == StepVote::Waits::no_more) return true;
-        waits = waits || now == StepVote::Waits::still;
-      }
-      if (!memory_.shared.empty() || remaining_.load() == 0 || failed_.load()) return true;
-      if (!waits) return false;
-      if (look > kLooksAtOnce) std::this_thread::yield();
-    }
-    for (const auto& vote : *options_.votes) vote->hand_over();
-    return false;
   }
 
   void work(Lane& lane) {
@@ -234,7 +222,7 @@ class Step final : public WorkSource {
     MutexLock lock(mutex_);
     while (!is_time) {
       caller_sleeps_.store(true);  // before it looks: whoever adds work later will see it
-      if (!memory_.shared.empty() || remaining_.load() == 0 || failed_.load()) break;
+      if (has_other_work()) break;
       if (!until) {
         changed_.wait(mutex_);
       } else if (!changed_.wait_until(mutex_, *until)) {
