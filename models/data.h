@@ -312,7 +312,7 @@ namespace kolo::models {
 
 // Texts as numbers, character by character, and pieces of them to learn from.
 
-/// Bytes of a text, numbered in their order: what model gpt takes as tokens.
+/// A value: the bytes of a text, numbered in their order, which model gpt takes as tokens.
 class Text {
  public:
   /// Throws InvalidArgumentError for an empty text.
@@ -365,7 +365,8 @@ struct TextPiecesOptions {
 };
 
 /// Pieces that start anywhere. They depend on seed, step and place in the global batch alone: who goes on
-/// from a step sees what he would have seen, also on another number of ranks with the same global batch.
+/// from a step sees what he would have seen, also on another number of ranks with the same global batch. Any
+/// thread.
 class TextPieces {
  public:
   /// text: outlives this. Throws InvalidArgumentError for options out of range, and where the share of the

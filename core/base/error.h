@@ -31,7 +31,7 @@ enum class Code {
 /// "InvalidArgument", "NotFound", …: the name of the exception class without its ending.
 const char* name(Code code);
 
-/// A sentence that says what was asked, what was found, where, and what would be right.
+/// A sentence that says what was asked, what was found, where, and what would be right. A value.
 class Error : public std::runtime_error {
  public:
   Error(Code code, const std::string& message) : std::runtime_error(message), code_(code) {}

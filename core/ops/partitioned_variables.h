@@ -56,7 +56,7 @@ struct PartitionedVariableOptions {
   bool local = false;
 };
 
-/// A handle of variables `<name>/part_0`, `<name>/part_1`, … that together are one tensor. Whatever treats
+/// A value: the handle of variables `<name>/part_0`, `<name>/part_1`, … that together are one tensor. Whatever treats
 /// variables (optimizers, device functions, initialisers) treats each part as one; checkpoints hold the whole
 /// under `<name>`, so that any number of parts is restored from it, and a plain variable of that name.
 class PartitionedVariable {

@@ -19,7 +19,7 @@ struct VariableOptions {
   std::string shared_name = {};
 };
 
-/// A handle; as cheap as an Output. Variable `v` is the nodes v (the storage), v/Assign (its initialiser) and
+/// A handle, as cheap as an Output, and a value. Variable `v` is the nodes v (the storage), v/Assign (its initialiser) and
 /// v/read.
 class Variable {
  public:

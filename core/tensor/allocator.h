@@ -23,7 +23,8 @@ class Allocator {
 /// Host memory; blocks of 4 MiB and more ask for huge pages.
 Allocator& cpu_allocator();
 
-/// Owns one block. Shared by the tensors that are views of it; freed with the last.
+/// Owns one block. Shared by the tensors that are views of it; freed with the last, on any thread. Whoever
+/// writes its bytes keeps other threads away.
 class Buffer {
  public:
   Buffer(Allocator& allocator, std::size_t bytes);

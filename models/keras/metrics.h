@@ -8,7 +8,7 @@
 
 namespace kolo::keras {
 
-/// Names: accuracy (acc), crossentropy (ce), which choose by the loss; binary_accuracy, categorical_accuracy,
+/// A value. Names: accuracy (acc), crossentropy (ce), which choose by the loss; binary_accuracy, categorical_accuracy,
 /// sparse_categorical_accuracy, top_k_categorical_accuracy and sparse_top_k_categorical_accuracy (k = 5); any
 /// loss. Or a function with a name.
 class Metric {

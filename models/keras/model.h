@@ -130,7 +130,8 @@ class Model : public Layer {
   explicit Model(std::shared_ptr<detail::LayerImpl> impl) : Layer(std::move(impl)) {}
 };
 
-/// One layer behind the other. Without an input_shape of the first it is built at the first data.
+/// One layer behind the other. Without an input_shape of the first it is built at the first data. One thread
+/// at a time, as a Model.
 class Sequential : public Model {
  public:
   explicit Sequential(Workspace& workspace, const std::vector<Layer>& layers = {},

@@ -15,7 +15,8 @@ namespace detail {
 class OptimizerImpl;
 }
 
-/// A number of an optimizer that is a variable of its workspace: f32, or i64. Between batches.
+/// A number of an optimizer that is a variable of its workspace: f32, or i64. Between batches,
+/// on the thread that trains.
 class OptimizerNumber {
  public:
   double get() const;

@@ -27,12 +27,20 @@ class CheckApi(unittest.TestCase):
         self.assertEqual([], self.findings("/// Adds.\nint add(int a);\nint sub(int a);"))
         self.assertEqual([], self.findings("class Forward;\nusing A = int (*)(int);\nnamespace detail {\nint add(int a);\n}"))
 
-    def test_a_class_that_changes_says_which_threads_call_it(self):
+    def test_a_class_says_which_threads_call_it(self):
         queue = "class Queue {\n public:\n  void push(int a);\n  int size() const;\n\n private:\n  int b_;\n};"
         self.assertEqual(["class Queue does not say which threads call it"], self.findings("/// Holds.\n" + queue))
         self.assertEqual([], self.findings("/// Holds. Any thread.\n" + queue))
         self.assertEqual([], self.findings("/// Holds.\n" + queue, head="// Queues, for one thread at a time.\n"))
-        self.assertEqual([], self.findings("/// A name.\nclass Name {\n public:\n  int size() const;\n};"))
+        self.assertEqual([], self.findings("/// A value: a name.\nclass Name {\n public:\n  int size() const;\n};"))
+        self.assertEqual(["class Name does not say which threads call it"], self.findings("/// A name.\nclass Name {\n public:\n  int size() const;\n};"))
+
+    def test_a_class_is_called_by_the_threads_of_its_base(self):
+        hook = "/// Called on the thread that runs.\nclass Hook {\n public:\n  virtual void begin();\n};\n"
+        own = "/// Stops.\nclass StopHook final : public Hook {\n public:\n  void begin() override;\n};\n"
+        self.assertEqual([], self.findings(hook + own))
+        self.assertEqual([], self.findings(hook + own + "/// Later.\nclass LateHook : public StopHook {\n  int a_;\n};"))
+        self.assertEqual(["class StopHook does not say which threads call it"], self.findings(own))
 
 
 if __name__ == "__main__":

@@ -99,13 +99,14 @@ class Pages(unittest.TestCase):
                 self.assertIn(os.path.basename(path) + ")", texts)
 
     def test_every_mutable_global_is_on_the_page(self):
-        in_function = re.compile(r"^\s+(alignas\(\d+\) )?static (?!const |constexpr|assert)[\w:<>,\* ]+?[ \*&]\w+(\[\w+\])?( =|\{|;)")
+        in_function = re.compile(r"^\s+(alignas\(\d+\) )?static (?!const |constexpr|assert)[\w:<>,\* ]+?(<[\w: ]+\(\)>> |[ \*&])\w+(\[\w+\])?( =|\{|;)")
+        of_thread = re.compile(r"^\s+(static )?thread_local (?!const )")
         of_namespace = re.compile(r"^(static |inline )?(std::atomic(<[^;]*>|_flag)|Mutex|thread_local [\w:<>\* ]+) ?\w+( = .*| ?\{.*|;)")
         holders = set()
         for path in files_below("core", "collectives", "optimizer", "models", "launcher", "python", ending="*.[ch]*"):
             for line in read(path).splitlines():
                 is_local = in_function.match(line) and ("* const" not in line or "static auto* const" in line)
-                if is_local or of_namespace.match(line):
+                if is_local or of_thread.match(line) or of_namespace.match(line):
                     holders.add(os.path.relpath(path, ROOT))
         section = read(os.path.join(ROOT, "docs", "architecture.md")).partition("## What a process has once")[2]
         listed = set(re.findall(r"\]\(\.\./([\w/.]+)\)", section))
