@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/kernels/cpu/conv/winograd.h>
@@ -158,6 +159,7 @@ void lower_precision(StepGraph& graph, Precision precision) {
   if (precision == Precision::f32) return;
   if (precision != Precision::bf16) return mark_tf32(graph, precision);
   bool checked = false;
+  int thin = 0;
   const bool keeps = keeps_convolutions(graph);
   SharedFactors shared(graph);
   const int count = static_cast<int>(graph.nodes.size());
@@ -168,12 +170,21 @@ void lower_precision(StepGraph& graph, Precision precision) {
       throw InvalidArgumentError("precision bf16 is for CPUs; {} ({}) lies on {}", node.name,
                                  node.schema->name(), node.device);
     if (!std::exchange(checked, true)) detail::check_native_bf16();
-    if ((keeps && is_convolution(node)) || is_thin(graph, node)) continue;
+    if (keeps && is_convolution(node)) continue;
+    if (is_thin(graph, node)) {
+      ++thin;
+      continue;
+    }
     node.attrs.insert_or_assign(kInBf16, true);
     if (shared.is_matmul(node)) shared.take(n);
   }
   if (keeps)
     log_info("precision bf16: the convolutions stay in f32, where kolo's own are faster on this processor");
+  if (thin > 0)
+    log_info(
+        "precision bf16: in f32 {} of at most {} rows with a large matrix, since rounding the matrix takes "
+        "longer",
+        count_of(thin, "product"), detail::ThinGemm::kMostRows);
 }
 
 }  // namespace kolo

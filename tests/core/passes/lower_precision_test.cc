@@ -122,6 +122,21 @@ TEST(LowerPrecision, MarksTf32OnGpusAlone) {
     EXPECT_EQ(marks(precision, "CPU"), Marks());
 }
 
+TEST_F(LowerPrecisionTest, SaysWhichProductsStayInF32) {
+  const Output few = placeholder(s_, DType::f32, {8, 1024}), more = placeholder(s_, DType::f32, {16, 1024});
+  const Variable large(s_.named("large"), zeros(s_, DType::f32, {1024, 1024}));
+  ::testing::internal::CaptureStderr();
+  const StepGraph step =
+      lowered({matmul(s_, few, large), matmul(s_, more, large)}, {{few, {8, 1024}}, {more, {16, 1024}}});
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("precision bf16: in f32 1 product of at most 8 rows with a large matrix, since "
+                        "rounding the matrix takes longer"));
+  for (const StepNode& node : step.nodes) {
+    if (node.schema->name() != "MatMul") continue;
+    EXPECT_EQ(node.attrs.count(kInBf16) == 1, node.shapes[0].dim(0) == 16);
+  }
+}
+
 TEST_F(LowerPrecisionTest, ChangesNothingInF32) {
   StepGraph step = placed_step({matmul(s_, x_, w_)}, {{x_, {4, 3}}});
   lower_precision(step, Precision::f32);
