@@ -1,6 +1,5 @@
-#include <algorithm>
-
 #include <kolo/core/base/log.h>
+#include <kolo/core/base/median.h>
 #include <kolo/models/keras/callback_list_internal.h>
 #include <kolo/models/keras/model.h>
 
@@ -26,13 +25,11 @@ void SlowCallbacks::note(double seconds, double batch_seconds) {
   last_.push_back(seconds);
   if (last_.size() > kCalls) last_.pop_front();
   if (warned_ || last_.size() < kCalls) return;
-  std::vector<double> sorted(last_.begin(), last_.end());
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  if (*middle <= kSlow || *middle <= kShare * batch_seconds) return;
+  const double usual = median({last_.begin(), last_.end()});
+  if (usual <= kSlow || usual <= kShare * batch_seconds) return;
   warned_ = true;
   log_warning("Method {}() is slow compared to the batch update ({:.6f}). Check your callbacks.", call_,
-              *middle);
+              usual);
 }
 
 CallbackList::CallbackList(const std::vector<AnyCallback>& users, bool counts_steps)

@@ -233,15 +233,17 @@ Outputs ModelImpl::run_calls(const CallContext& c, const Outputs& inputs, bool a
   return results;
 }
 
+std::string unique_among(const std::vector<std::string>& names, const std::string& base) {
+  std::string name = base;
+  for (int k = 1; std::find(names.begin(), names.end(), name) != names.end(); ++k)
+    name = base + '_' + std::to_string(k);
+  return name;
+}
+
 std::vector<std::string> unique_output_names(const ModelImpl& model) {
   std::vector<std::string> names;
-  for (const KerasTensor& output : model.outputs()) {
-    const std::string base = output.layer()->name();
-    std::string name = base;
-    for (int k = 1; std::find(names.begin(), names.end(), name) != names.end(); ++k)
-      name = base + '_' + std::to_string(k);
-    names.push_back(name);
-  }
+  for (const KerasTensor& output : model.outputs())
+    names.push_back(unique_among(names, output.layer()->name()));
   return names;
 }
 

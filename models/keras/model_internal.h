@@ -104,6 +104,8 @@ class ModelImpl : public LayerImpl {
 
 /// Names of its outputs' layers, each there once: `name_1` where one repeats.
 std::vector<std::string> unique_output_names(const ModelImpl& model);
+/// `base`, or the first of base_1, base_2, … that is none of the names.
+std::string unique_among(const std::vector<std::string>& names, const std::string& base);
 
 /// The class of a saved model: "Sequential" or "Model".
 Layer layer_from_config(Workspace& workspace, const Json& object, const CustomObjects& custom);

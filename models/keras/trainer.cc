@@ -140,10 +140,7 @@ Output Trainer::values(const Scope& s, const Outputs& predictions, const Outputs
     const auto add = [&](const Metric& metric, bool weighted) {
       const std::string base =
           (several ? output.name + '_' : "") + (weighted ? "weighted_" : "") + metric.shown_name();
-      std::string name = base;
-      for (int k = 1; std::find(names_.begin(), names_.end(), name) != names_.end(); ++k)
-        name = base + '_' + std::to_string(k);
-      names_.push_back(name);
+      names_.push_back(unique_among(names_, base));
       weighted_.push_back(weighted);
       const Output by_sample = metric.values(s, output.target, predictions[output.output], output.loss);
       all.push_back(weighted ? weighted_mean(s, by_sample, output.sample_weights)

@@ -20,7 +20,6 @@ class UniqueNames {
   std::string unique(const std::string& wished);
 
  private:
-  static std::string lower(std::string text);
   std::set<std::string> taken_;
 };
 

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/text.h>
 #include <kolo/core/cluster/worker/client_iterator.h>
 #include <kolo/core/cluster/worker/net_ops.h>
 #include <kolo/core/cluster/worker/part_graph_internal.h>
@@ -186,17 +186,12 @@ class Cut {
 
 }  // namespace
 
-void UniqueNames::take(const std::string& name) { taken_.insert(lower(name)); }
+void UniqueNames::take(const std::string& name) { taken_.insert(lower_case(name)); }
 
 std::string UniqueNames::unique(const std::string& wished) {
   std::string name = wished;
-  for (int i = 1; !taken_.insert(lower(name)).second; ++i) name = fmt::format("{}_{}", wished, i);
+  for (int i = 1; !taken_.insert(lower_case(name)).second; ++i) name = fmt::format("{}_{}", wished, i);
   return name;
-}
-
-std::string UniqueNames::lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
 }
 
 std::vector<StepPart> partition(const StepGraph& step, const PartitionOptions& options) {
