@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
 """kolorun as the launcher of an MPI operator's job: workers from the MPI's own variable, no rank on its own host."""
 import json
+import os
+import pathlib
+import re
 import signal
 import subprocess
 
 import hosts
 
+FOLDER = pathlib.Path(__file__).parent
+PAGE = (FOLDER.parents[1] / "docs" / "batch_systems.md").read_text()
 KOLORUN = hosts.BIN / "kolorun"
 SLEEPY = hosts.PROBE.parent / "sleepy"
 
@@ -81,6 +86,46 @@ class BatchSystems(hosts.FolderTest):
         lsf = {"LSB_MCPU_HOSTS": "node1 1 node2 2 node3 2", "LSB_JOBID": "6"}
         self.assertEqual(self.hosts_of_ranks(**lsf), ["node1"] + ["node2"] * 2 + ["node3"] * 2)
         self.assertEqual(self.hosts_of_ranks("--host", "node2:2,node3:2", **lsf), ["node2"] * 2 + ["node3"] * 2)
+
+    def run_as_on_the_page(self, file, command, **env):
+        """The command, in a folder that all hosts see, with what the page's file says; returns how it ended."""
+        self.assertIn((FOLDER / file).read_text(), PAGE)
+        path = f"{hosts.BIN}:{os.environ['PATH']}"
+        folder = hosts.SHARED / file
+        folder.mkdir()
+        return folder, self.cluster.run(["env", "-C", folder, *command], env={"PATH": path, "OMP_NUM_THREADS": "", **env})
+
+    def trained_on_both_hosts(self, file, command, **env):
+        folder, result = self.run_as_on_the_page(file, command, **env)
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("done: step 100", result.out)
+        self.assertTrue((folder / "ck" / "model.ckpt-100.safetensors").exists())
+        started = json.loads((folder / "ck" / "config.json").read_text())
+        self.assertEqual(started["global_batch"], 32, "two ranks of 16")
+
+    def test_the_pages_script_for_pbs_trains(self):
+        nodes = self.folder / "nodes"
+        nodes.write_text("node1\nnode2\n")
+        self.trained_on_both_hosts("train.pbs", ["bash", FOLDER / "train.pbs"], PBS_NODEFILE=str(nodes), PBS_JOBID="77.server",
+                                   PBS_O_WORKDIR=str(hosts.SHARED / "train.pbs"), NCPUS="2")
+
+    def test_the_pages_script_for_lsf_trains(self):
+        self.trained_on_both_hosts("train.lsf", ["bash", FOLDER / "train.lsf"], LSB_MCPU_HOSTS="node1 2 node2 2", LSB_JOBID="6",
+                                   LSB_DJOB_NUMPROC="2", LSB_DJOB_HOSTFILE=str(self.one_slot_each()))
+
+    def one_slot_each(self):
+        path = self.folder / "hosts"
+        path.write_text("node1\nnode2\n")
+        return path
+
+    def test_the_pages_job_of_the_mpi_operator_trains(self):
+        commands = [json.loads(" ".join(words.split())) for words in re.findall(r"command: (\[.*?\])", (FOLDER / "mpi_job.yaml").read_text(), re.DOTALL)]
+        launcher, _, pre_stop = commands
+        hostfile = self.folder / "hostfile"
+        hostfile.write_text("node2 slots=1\nnode3 slots=1\n")
+        self.trained_on_both_hosts("mpi_job.yaml", launcher, OMPI_MCA_orte_default_hostfile=str(hostfile))
+        result = self.cluster.run(pre_stop, host="node2", env={"PATH": f"{hosts.BIN}:{os.environ['PATH']}"})
+        self.assertEqual(result.code, 0, "no rank is left there, so nothing holds the pod")
 
 
 if __name__ == "__main__":
