@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -30,7 +31,20 @@ class SimulatedNetwork {
   AlgorithmContext context(int rank, std::int64_t chunk_bytes) {
     return {.network = end(rank), .topology = topology_, .chunk_bytes = chunk_bytes};
   }
-  std::int64_t messages() const { return messages_; }
+  std::int64_t messages() const {
+    std::int64_t sum = 0;
+    for (const auto& end : ends_) sum += end->sent.messages;
+    return sum;
+  }
+  /// What one rank sends.
+  struct Sent {
+    std::int64_t messages = 0, bytes = 0;
+    std::set<int> partners;  // in both directions
+  };
+  const Sent& sent(int rank) const { return ends_[rank]->sent; }
+  void forget_sent() {
+    for (auto& end : ends_) end->sent = {};
+  }
 
   /// Advances all operations, one for each rank, until all have finished. Fails the test if they get stuck.
   void run(const std::vector<std::shared_ptr<Collective>>& operations) {
@@ -72,11 +86,15 @@ class SimulatedNetwork {
     Request send(int to, std::span<const std::byte> bytes) override {
       auto meeting = network_.meet(rank_, to, true);
       meeting->from = bytes;
+      ++sent.messages;
+      sent.bytes += static_cast<std::int64_t>(bytes.size());
+      sent.partners.insert(to);
       return remember(std::move(meeting));
     }
     Request receive(int from, std::span<std::byte> bytes) override {
       auto meeting = network_.meet(from, rank_, false);
       meeting->to = bytes;
+      sent.partners.insert(from);
       return remember(std::move(meeting));
     }
     bool test(Request request) override {
@@ -91,6 +109,7 @@ class SimulatedNetwork {
       requests_.erase(request);
       return true;
     }
+    Sent sent;
 
    private:
     Request remember(std::shared_ptr<Meeting> meeting) {
@@ -117,7 +136,6 @@ class SimulatedNetwork {
       partners.pop_front();
     }
     (sending ? meeting->sent : meeting->received) = true;
-    if (sending) ++messages_;
     return meeting;
   }
 
@@ -125,7 +143,6 @@ class SimulatedNetwork {
   const Topology topology_;
   std::vector<std::unique_ptr<End>> ends_;
   std::map<std::pair<int, int>, Link> links_;
-  std::int64_t messages_ = 0;
 };
 
 }  // namespace kolo

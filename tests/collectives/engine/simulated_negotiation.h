@@ -7,6 +7,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,6 +81,15 @@ class SimulatedNegotiation {
     std::int64_t sum = 0;
     for (const auto& rank : ranks_) sum += rank->counts().messages;
     return sum;
+  }
+  /// How many ranks it has sent to or heard from.
+  std::size_t partners(int rank) const {
+    std::set<int> found;
+    for (const auto& [link, messages] : mail_) {
+      if (link.first == rank) found.insert(link.second);
+      if (link.second == rank) found.insert(link.first);
+    }
+    return found.size();
   }
   /// Empties it. Without the marks between batches.
   std::vector<Decision> decisions(int rank) { return std::exchange(decisions_[rank], {}); }

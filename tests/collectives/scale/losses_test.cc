@@ -41,6 +41,7 @@ TEST_F(Losses, ReachAllWithinHalfASecondByAFewNotes) {
   EXPECT_LE(fleet.most_notes(), 20)
       << "two ranks have seen it: a word and an answer of each for each neighbour";
   EXPECT_LE(fleet.most_partners(), 9U);
+  EXPECT_LE(fleet.most_bytes(), 1024);
 }
 
 TEST_F(Losses, OfRankZeroReachAll) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <kolo/collectives/algorithms/text_comparison.h>
 
 #include "tests/collectives/algorithms/simulated_network.h"
@@ -22,6 +24,7 @@ Topology hosts_of(int ranks) {
 struct Compared {
   std::vector<bool> same;  // by rank
   std::int64_t messages = 0;
+  SimulatedNetwork::Sent most;  // of any rank
 };
 Compared compare(const std::vector<std::string>& texts) {
   const Topology topology = hosts_of(static_cast<int>(texts.size()));
@@ -34,6 +37,12 @@ Compared compare(const std::vector<std::string>& texts) {
   Compared compared;
   for (const auto& comparison : comparisons) compared.same.push_back(comparison->is_same());
   compared.messages = network.messages();
+  for (int rank = 0; rank < network.size(); ++rank) {
+    const auto& sent = network.sent(rank);
+    compared.most.messages = std::max(compared.most.messages, sent.messages);
+    compared.most.bytes = std::max(compared.most.bytes, sent.bytes);
+    if (sent.partners.size() > compared.most.partners.size()) compared.most.partners = sent.partners;
+  }
   return compared;
 }
 
@@ -41,6 +50,10 @@ TEST(Starts, CompareTextsByTwoShortMessagesARank) {
   const Compared compared = compare(std::vector<std::string>(kRanks, std::string(20000, 'x')));
   EXPECT_THAT(compared.same, testing::Each(true));
   EXPECT_EQ(compared.messages, 2 * (kRanks - 1));
+  // A host's first rank has the other seven, and a parent and four children among the hosts.
+  EXPECT_LE(compared.most.messages, kRanksOfHost - 1 + 5);
+  EXPECT_LE(compared.most.bytes, 32 * (kRanksOfHost - 1 + 5));
+  EXPECT_LE(compared.most.partners.size(), static_cast<std::size_t>(kRanksOfHost - 1 + 5));
 }
 
 TEST(Starts, FindOneTextThatDiffersOnAllRanks) {
