@@ -189,7 +189,7 @@ class GpuCheck(FakeGpuTest):
 
     def test_rows_of_a_gpu_are_judged(self):
         rows = [json.loads(line) for line in self.check("--only", "memory", **GPU).stdout.splitlines()]
-        self.assertEqual([(row["test"], row["status"]) for row in rows], [("numerics/memory", "passed")])
+        self.assertEqual([(row["test"], row["status"]) for row in rows], [("numerics/memory", "passed"), ("memory", "passed")])
         self.assertIn("is out of memory", rows[0]["unit"])
 
     def test_python_without_kolo_torch_is_told(self):
@@ -206,6 +206,24 @@ class GpuCheck(FakeGpuTest):
         rows = [json.loads(line) for line in self.check("--only", "torch", programs=f"{self.folder}:{BIN}", **GPU).stdout.splitlines()]
         self.assertEqual([(row["test"], row["status"], row["value"]) for row in rows],
                          [("torch_1", "passed", 123.5), ("torch_2", "passed", 123.5), ("torch", "passed", None)])
+
+    def test_what_has_passed_with_this_build_is_not_asked_again(self):
+        kept = self.folder / "kept"
+        rows = self.check("--only", "build", **GPU).stdout
+        kept.write_text(rows + '{"test":"memory","status":"passed","value":null,"unit":"","ceiling":null}\n')
+        (self.folder / "rows").unlink()
+        self.assertEqual(self.check("--only", "memory", "--have", kept, **GPU).stdout, "")
+        kept.write_text(kept.read_text().replace('"value":', '"value":1', 1))
+        done = self.check("--only", "memory", "--have", kept, **GPU)
+        self.assertEqual([json.loads(line)["test"] for line in done.stdout.splitlines()], ["numerics/memory", "memory"])
+        self.assertIn(f"gpu_check: the rows in {kept} are of another build: all parts are asked again", done.stderr)
+
+    def test_rows_are_added_to_those_of_an_earlier_call(self):
+        first = self.check("--only", "memory", **GPU).stdout
+        done = subprocess.run([SOURCE / "scripts" / "gpu_check", "--only", "build", "--out", self.folder / "rows"], capture_output=True, text=True,
+                              timeout=120, env=environment(PATH=f"{BIN}:{os.environ['PATH']}", KOLO_DATA_DIR=self.folder, **GPU))
+        self.assertEqual((self.folder / "rows").read_text(), first + done.stdout)
+        self.assertNotEqual(done.stdout, "")
 
     def test_one_of_two_ranks_is_killed(self):
         (self.folder / "mnist").mkdir()
@@ -236,7 +254,7 @@ class GpuCheck(FakeGpuTest):
         """Their own ones are of more than a minute each."""
         cut, none = ("skipped", "cut off after N s: no time left"), ("skipped", "not run: no time left")
         rows = self.check_where_all_hangs("--seconds", "7")
-        self.assertEqual(rows[:2], [("build", "passed", ""), ("probe", *cut)])
+        self.assertEqual(rows[:2], [("build", "passed", "sum of the libraries"), ("probe", *cut)])
         self.assertEqual({row[1:] for row in rows[2:]}, {none})
         self.assertEqual(len(rows), 18)
 

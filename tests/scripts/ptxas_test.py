@@ -14,8 +14,20 @@ NVCC, ROOT, INCLUDE, *ARCHITECTURES = sys.argv[1:]
 MOST_REGISTERS = 40
 # Kernels that compute more than they load, or that nobody runs where there is a library.
 MORE_REGISTERS = {"attention.cu": 80, "attention_tiles.cu": 128, "convolution.cu": 64, "elementwise.cu": 48, "layer_norm.cu": 80, "losses.cu": 48, "matmul.cu": 80, "movement.cu": 48, "pooling.cu": 64, "reductions.cu": 56, "row_updates.cu": 64, "rows.cu": 64}
-# As core/kernels/cuda/CMakeLists.txt has them.
-FLAGS = {"convolution.cu": [], "matmul.cu": [], "pooling.cu": []}
+
+
+def without_fma():
+    """The sources that the build compiles with --fmad=false, from its own list."""
+    with open(os.path.join(ROOT, "core", "kernels", "cuda", "CMakeLists.txt"), encoding="utf-8") as file:
+        listed = re.search(r"set_source_files_properties\(([^)]*?)TARGET_DIRECTORY kolo_cuda PROPERTIES COMPILE_OPTIONS --fmad=false\)", file.read())
+    return set(listed[1].split())
+
+
+WITHOUT_FMA = without_fma()
+
+
+def flags_of(source):
+    return ["--fmad=false"] if os.path.basename(source) in WITHOUT_FMA else []
 
 
 class Ptxas(unittest.TestCase):
@@ -29,7 +41,7 @@ class Ptxas(unittest.TestCase):
 
     def test_rows_of_layer_norm_are_read_and_written_by_16_bytes(self):
         source = os.path.join(ROOT, "core", "kernels", "cuda", "layer_norm.cu")
-        done = subprocess.run([NVCC, "-std=c++20", "-O3", "--expt-relaxed-constexpr", "--fmad=false", "-I", INCLUDE, f"-arch=sm_{ARCHITECTURES[0]}", "-ptx", "-o", "-", source],
+        done = subprocess.run([NVCC, "-std=c++20", "-O3", "--expt-relaxed-constexpr", *flags_of(source), "-I", INCLUDE, f"-arch=sm_{ARCHITECTURES[0]}", "-ptx", "-o", "-", source],
                               capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
         kernels = {name: body for name, body in re.findall(r"\.entry (\S+)\((.*?)\n\}", done.stdout, re.S)
@@ -56,7 +68,7 @@ class Ptxas(unittest.TestCase):
         return bool(re.search(r"8elements3(Sin|Cos)E", kernel)) and (frame, *spilled) == ("32", "0", "0")
 
     def check(self, source, architecture):
-        command = [NVCC, "-std=c++20", "-O3", "--expt-relaxed-constexpr", *FLAGS.get(os.path.basename(source), ["--fmad=false"]), "-I", INCLUDE, "-Xptxas=-v", f"-arch=sm_{architecture}", "-cubin", "-o", os.devnull, source]
+        command = [NVCC, "-std=c++20", "-O3", "--expt-relaxed-constexpr", *flags_of(source), "-I", INCLUDE, "-Xptxas=-v", f"-arch=sm_{architecture}", "-cubin", "-o", os.devnull, source]
         done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
         report = done.stdout + done.stderr
