@@ -8,6 +8,7 @@
 
 #include <kolo/core/base/count_of.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/utf8.h>
 #include <kolo/models/csv_fields.h>
 
 namespace kolo::models::detail {
@@ -18,7 +19,7 @@ CellPlace place_of_cell(const CsvFile& file, std::size_t column, std::string_vie
   return {.file = file.name(),
           .line = file.line(),
           .column = column,
-          .text = std::string(field.substr(0, kMostTold))};
+          .text = std::string(utf8_prefix(field, kMostTold))};
 }
 
 [[noreturn]] void refuse(const CellPlace& cell, const std::string& why) {

@@ -11,6 +11,7 @@
 #include <kolo/core/base/csv_line.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
+#include <kolo/core/base/utf8.h>
 
 namespace kolo::models::detail {
 namespace {
@@ -34,20 +35,6 @@ std::optional<double> with_point(std::string_view field) {
 }
 
 }  // namespace
-
-std::size_t utf8_length(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) {
-    return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u;
-  };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  const std::size_t length = first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  const bool is_overlong = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xF0 && byte(1) < 0x90);
-  const bool is_surrogate = first == 0xED && byte(1) > 0x9F, is_beyond = first == 0xF4 && byte(1) > 0x8F;
-  return is_overlong || is_surrogate || is_beyond ? 0 : length;
-}
 
 void check_utf8(const std::string& name, std::string_view text, char line_end) {
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))

@@ -35,9 +35,6 @@ bool is_empty_cell(std::string_view field);
 /// empty are left out.
 std::vector<std::string> parts_of(std::string_view text, char separator);
 
-/// Bytes of the character of UTF-8 that begins at `at`; 0 for what is none (RFC 3629).
-std::size_t utf8_length(std::string_view text, std::size_t at);
-
 /// Throws InvalidArgumentError, with the line's number, for a file of `text` that is not UTF-8.
 void check_utf8(const std::string& name, std::string_view text, char line_end);
 

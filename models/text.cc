@@ -12,22 +12,13 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/input_file.h>
-#include <kolo/models/csv_fields.h>
+#include <kolo/core/base/utf8.h>
 #include <kolo/models/samples.h>
 
 namespace kolo::models {
 namespace {
 
 constexpr int kBytes = 256;
-
-// In UTF-8: that of which the byte at `at` is a part.
-std::string_view whole_character(std::string_view text, std::size_t at) {
-  const auto goes_on = [&](std::size_t i) { return (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80; };
-  std::size_t begin = at, end = at + 1;
-  while (begin > 0 && goes_on(begin)) --begin;
-  while (end < text.size() && goes_on(end)) ++end;
-  return text.substr(begin, end - begin);
-}
 
 constexpr std::uint64_t kMostTextBytes = std::uint64_t{1} << 34;  // of a file, which is read whole
 
@@ -61,7 +52,7 @@ std::vector<std::int32_t> Text::encode(std::string_view characters) const {
       throw InvalidArgumentError(
           "{:?} is not among the characters of the training's text, whose {} bytes are {:?}; a model knows "
           "no other",
-          whole_character(characters, tokens.size()), alphabet_.size(), alphabet_);
+          utf8_character(characters, tokens.size()), alphabet_.size(), alphabet_);
     tokens.push_back(number);
   }
   return tokens;
@@ -99,7 +90,7 @@ namespace {
 template <typename Work>
 bool for_each_character(std::string_view text, const Work& work) {
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = detail::utf8_length(text, at);
+    const std::size_t length = utf8_length(text, at);
     if (length == 0) return false;
     work(text.substr(at, length));
     at += length;

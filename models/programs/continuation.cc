@@ -8,7 +8,6 @@
 #include <random>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -16,6 +15,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/json_text.h>
 #include <kolo/core/base/process.h>
+#include <kolo/core/base/utf8.h>
 #include <kolo/models/data.h>
 #include <kolo/models/programs/restored_model.h>
 #include <kolo/models/programs/shared_errors.h>
@@ -54,20 +54,6 @@ std::int32_t draw(std::span<const float> logits, double temperature, std::mt1993
   return static_cast<std::int32_t>(chosen);
 }
 
-// Of UTF-8: without the last character if some of its bytes are missing.
-std::string whole_characters(std::string text) {
-  const auto is_continued = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; };
-  std::size_t lead = text.size();
-  do {
-    if (lead == 0 || text.size() - lead == 4) return text;
-    --lead;
-  } while (is_continued(text[lead]));
-  const auto first = static_cast<unsigned char>(text[lead]);
-  const std::size_t bytes = first >= 0xF0U ? 4 : first >= 0xE0U ? 3 : first >= 0xC0U ? 2 : 1;
-  if (bytes > text.size() - lead) text.resize(lead);
-  return text;
-}
-
 }  // namespace
 
 void continue_text(const TrainOptions& options) {
@@ -95,7 +81,7 @@ void continue_text(const TrainOptions& options) {
                           options.temperature, random));
     written += alphabet[static_cast<std::size_t>(tokens.back())];
   }
-  written = whole_characters(std::move(written));
+  written.resize(utf8_prefix(written).size());
   if (options.json)
     fmt::print("{}\n", json_text(nlohmann::ordered_json{{"prompt", *options.prompt}, {"text", written}}));
   else fmt::print("{}{}\n", *options.prompt, written);

@@ -1,4 +1,5 @@
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/utf8.h>
 
 #include <kolo/core/cluster/rpc/messages_internal.h>
 
@@ -10,9 +11,7 @@ constexpr std::string_view kCut = " … (cut)";
 
 std::string bounded(std::string text) {
   if (text.size() <= kLongestText) return text;
-  std::size_t end = kLongestText - kCut.size();
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;  // not within a letter
-  text.resize(end);
+  text.resize(utf8_prefix(text, kLongestText - kCut.size()).size());
   return text.append(kCut);
 }
 
