@@ -73,16 +73,15 @@ void warn_of_scale(const TrainOptions& options, const TrainingData& data) {
 void warn_of_columns(const TrainOptions& options, const TrainingData& data) {
   const auto& table = data.kind().table;
   if (!table) return;
-  std::vector<float> trained;
-  if (options.found) trained = options.found->column_largest;
-  else if (data.train && data.test) trained = detail::largest_by_column(*table, *data.train);
+  const std::vector<float>& trained = options.found ? options.found->column_largest : data.column_largest;
   if (trained.empty()) return;
-  for (const auto& samples : {options.found ? data.train : nullptr, data.test}) {
-    if (!samples) continue;
-    const std::string warning = detail::column_scale_warning(
-        samples->kind().name, *table, detail::largest_by_column(*table, *samples), samples->size(), trained);
+  const auto warn = [&](const SampleSet& samples, const std::vector<float>& largest) {
+    const std::string warning =
+        detail::column_scale_warning(samples.kind().name, *table, largest, samples.size(), trained);
     if (!warning.empty()) log_warning("{}", warning);
-  }
+  };
+  if (options.found && data.train) warn(*data.train, data.column_largest);
+  if (data.test) warn(*data.test, detail::largest_by_column(*table, *data.test));
 }
 
 // The largest absolute number of a sample's element, or of a number to find, over samples all over the set.

@@ -17,7 +17,6 @@
 #include <kolo/core/base/process.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/checkpoint_files.h>
-#include <kolo/models/column_scale.h>
 #include <kolo/models/data.h>
 #include <kolo/models/folder_config_internal.h>
 #include <kolo/models/programs/losses.h>
@@ -74,8 +73,7 @@ Json model_of(const TrainOptions& options) {
 }
 
 // Of all samples that the model has learnt from, those of earlier starts included.
-std::vector<float> column_largest(const TrainOptions& options, const SampleSet& train) {
-  std::vector<float> largest = detail::largest_by_column(*train.kind().table, train);
+std::vector<float> column_largest(const TrainOptions& options, std::vector<float> largest) {
   if (options.found && options.found->column_largest.size() == largest.size())
     for (std::size_t i = 0; i < largest.size(); ++i)
       largest[i] = std::max(largest[i], options.found->column_largest[i]);

@@ -17,6 +17,7 @@
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/pools.h>
+#include <kolo/models/column_scale.h>
 #include <kolo/models/data.h>
 #include <kolo/models/programs/kept_switches.h>
 #include <kolo/models/programs/losses.h>
@@ -114,9 +115,11 @@ TrainingData load_training_data(const TrainOptions& options, bool training) {
   data.digests = std::move(splits.digests);
   if (data.test) check_splits(data.train->kind(), data.test->kind());
   const SampleKind& kind = data.train->kind();
-  if (process().rank == 0)
-    log_info("data: {}, loss {}, {}", description(*data.train), loss_name(options, kind),
-             testing_text(options, data));
+  if (process().rank != 0) return data;
+  log_info("data: {}, loss {}, {}", description(*data.train), loss_name(options, kind),
+           testing_text(options, data));
+  if (kind.table) data.column_largest = detail::largest_by_column(*kind.table, *data.train);
+  if (!options.checkpoint_dir.empty()) data.characters = characters_of(*data.train);
   return data;
 }
 

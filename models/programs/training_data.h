@@ -28,6 +28,10 @@ struct TrainingData {
   std::string format;                      // as DataSplits has it, for a training
   std::vector<std::string> drawn;          // the same
   DrawnDigests digests;                    // the same
+  // Of rank 0, looked for once, because a folder's config.json is written several times: of each of a table's
+  // features the training samples' largest absolute number; of a text its characters (characters_of).
+  std::vector<float> column_largest;
+  std::optional<std::string> characters;
   // Of the training samples, for --normalize; the second of the numbers to find.
   std::optional<SampleStatistics> statistics, label_statistics;
   /// Of those that are there: both splits are alike in it.
