@@ -131,13 +131,41 @@ void ColumnCells::check_alike(const Cells& a, const Mark& of_a, const Cells& b, 
                               of_a.one, of_b.several, b.first.text, b.first.line));
 }
 
-// Of numbers as 1,100 in a column without commas of thousands. For a later table each cell must be clear
-// alone, as below.
+// Whether numbers as 1,100 have commas of thousands because others are as 950.25: spreadsheets quote a number
+// for its comma alone, and a column is written alike. Between semicolons commas are decimal ones.
+bool ColumnCells::points_tell() const {
+  return unclear_commas_.count > 0 && points_.count > 0 && decimal_.count == 0 && thousands_.count == 0 &&
+         decimal_commas_ == 0;
+}
+
+// Of numbers as 1,100: whether nothing says what their commas are, or two things say otherwise. For a later
+// table each cell must be clear alone, as below.
 bool ColumnCells::are_commas_unclear(const TableColumn& known, const NumberSigns& signs) const {
   if (unclear_commas_.count == 0 || known.has_decimal_commas) return false;
-  if (signs.is_known) return separator_ == ',' || !signs.had_decimal_commas;
-  if (separator_ == ',') return decimal_.count == 0;
+  if (signs.is_known) return !has_thousands_commas && (separator_ == ',' || !signs.had_decimal_commas);
+  if (grouped_.count > 0 || decimal_.count > 0) return false;
+  if (points_tell()) return signs.has_decimal_commas;
+  if (separator_ == ',' || points_.count > 0) return true;
   return separator_ == '\t' && !signs.has_decimal_commas;
+}
+
+void ColumnCells::refuse_commas(const NumberSigns& signs) const {
+  if (signs.is_known)
+    refuse(unclear_commas_.first,
+           "a comma may be a decimal one or of thousands; write the number with a point, or without the "
+           "comma: the training's numbers of this column do not tell");
+  const std::string found =
+      points_.count == 0
+          ? ""
+          : fmt::format(", and {:?} in line {} would make it one of thousands, while {} a decimal one",
+                        points_.first.text, points_.first.line,
+                        points_tell() ? "other columns have decimal commas, which would make it"
+                                      : "semicolons between the fields make it");
+  refuse(unclear_commas_.first,
+         fmt::format("a comma may be a decimal one or of thousands{}; write the number with a point, or "
+                     "without the comma, or the column with a number that tells: 1,100.50 and 1,234,567 "
+                     "have commas of thousands, and 1,5 a decimal one",
+                     found));
 }
 
 // Of numbers as 1.100 in a column without points of thousands. What an earlier table has said must hold for
@@ -151,14 +179,7 @@ bool ColumnCells::is_unclear(const TableColumn& known, const NumberSigns& signs)
 
 void ColumnCells::finish_points(const TableColumn& known, const NumberSigns& signs) {
   if (words > numbers) return;
-  if (!has_thousands_commas && are_commas_unclear(known, signs))
-    refuse(
-        unclear_commas_.first,
-        fmt::format("a comma may be a decimal one or of thousands; write the number with a point, or without "
-                    "the comma{}",
-                    signs.is_known ? ": the training's numbers of this column do not tell"
-                                   : ", or the column with a number that tells: 1,100.50 and 1,234,567 have "
-                                     "commas of thousands, and 1,5 a decimal one"));
+  if (are_commas_unclear(known, signs)) refuse_commas(signs);
   has_thousands_points = signs.is_known ? known.has_thousands_points : thousands_.count > 0;
   if (has_thousands_points) return;
   has_decimal_points = points_.count > 0 || unclear_.count > 0;
@@ -192,7 +213,7 @@ void ColumnCells::finish_commas(const TableColumn& known, const NumberSigns& sig
     check_alike(decimal_, decimal_comma, points_, decimal_point);
     check_alike(decimal_, decimal_comma, unclear_, decimal_point);
   }
-  has_thousands_commas = signs.is_known ? known.has_thousands_commas : grouped_.count > 0;
+  has_thousands_commas = signs.is_known ? known.has_thousands_commas : grouped_.count > 0 || points_tell();
   has_decimal_commas = !has_thousands_commas && words == 0 && open_.count > grouped_.count;
   if (words > 0) return;
   numbers += open_.count;

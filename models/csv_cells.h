@@ -34,10 +34,11 @@ struct NumberSigns {
 /// Counts of a column's cells. In a file with commas between its fields a number may have a comma too, within
 /// quotes: a decimal one if all of the column's numbers agree, so that none has a point, and one comma at
 /// least is not that of thousands; one of thousands if another number of the column is as 1,100.50 or
-/// 1,234,567; refused if nothing of the column says which. In other files 1.100 is 1.1, but 1100 where
-/// another number of the column is as 1.100,50, and refused where nothing of the column says which while the
-/// table has decimal commas; 1,100 is 1.1, but 1100 as above, and refused between tabs if nothing of the
-/// table says which.
+/// 1,234,567, or if others have a decimal point, as 950.25, while no column has decimal commas; refused if
+/// nothing of the column says which. In other files 1.100 is 1.1, but 1100 where another number of the column
+/// is as 1.100,50, and refused where nothing of the column says which while the table has decimal commas;
+/// 1,100 is 1.1, but 1100 as above, refused between tabs if nothing of the table says which, and between
+/// semicolons beside numbers such as 950.25.
 class ColumnCells {
  public:
   /// Adds the file's cell of its present row. Returns its number, if it is one, or may be one with a decimal
@@ -55,10 +56,10 @@ class ColumnCells {
   /// After both: the mark of number_with_thousands, by which the column's numbers are read again; none where
   /// each of them tells by itself.
   std::optional<char> thousands_mark() const;
-  /// Numbers with decimal commas in a file with other separators.
   /// Whole numbers, each one more than that before, in all of the rows, and not in a few rows alone.
   bool numbers_rows() const;
-  std::int64_t told_commas() const { return grouped_.count > 0 ? 0 : with_commas_; }
+  /// Numbers with decimal commas in a file with other separators.
+  std::int64_t told_commas() const { return grouped_.count > 0 || points_tell() ? 0 : with_commas_; }
 
   std::int64_t numbers = 0, words = 0, empty = 0;
   std::int64_t bars = 0;              // words with | in them
@@ -85,7 +86,9 @@ class ColumnCells {
   void count_marks(const CsvFile& file, std::size_t column, std::string_view field);
   void check_known(const TableColumn& known) const;
   static void check_alike(const Cells& a, const Mark& of_a, const Cells& b, const Mark& of_b);
+  bool points_tell() const;
   bool are_commas_unclear(const TableColumn& known, const NumberSigns& signs) const;
+  [[noreturn]] void refuse_commas(const NumberSigns& signs) const;
   bool is_unclear(const TableColumn& known, const NumberSigns& signs) const;
 
   bool rises_by_one_ = true;  // each number so far

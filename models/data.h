@@ -103,11 +103,12 @@ bool is_table_name(const std::filesystem::path& path);
 /// there numbers may have decimal commas, and points of thousands, as 1.100,50. Fields may stand in '"', with
 /// separators and line breaks in them, and so may numbers with decimal commas between ',', if all of their
 /// column agree. Commas are those of thousands in a column with a number that tells, as 1,100.50 or
-/// 1,234,567. The first line holds the columns' names if none of its fields is a number, if one of them is
-/// the label's name, or if they count 0, 1, 2, … as pandas names columns (three or more). The label is
-/// `target`, else the column called label, class, target, species or y, in letters of any size and in this
-/// order, else the last one. A first column without a name is pandas' index and is left out. Empty lines are
-/// left out. Several targets are numbers to find, or where all of their cells are 0 or 1 as many labels.
+/// 1,234,567, and beside numbers as 950.25 unless other columns have decimal commas. The first line holds the
+/// columns' names if none of its fields is a number, if one of them is the label's name, or if they count 0,
+/// 1, 2, … as pandas names columns (three or more). The label is `target`, else the column called label,
+/// class, target, species or y, in letters of any size and in this order, else the last one. A first column
+/// without a name is pandas' index and is left out. Empty lines are left out. Several targets are numbers to
+/// find, or where all of their cells are 0 or 1 as many labels.
 ///
 /// A column of which more fields are words than numbers is one of categories: each of its words, sorted,
 /// becomes an element of the sample, 0 or 1; an empty cell, and a word that `known` has not, gives none of

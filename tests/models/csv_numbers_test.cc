@@ -114,11 +114,44 @@ TEST_F(CsvNumbers, MayHaveCommasOfThousands) {
   }
 }
 
+// A spreadsheet quotes the numbers that have a comma, and no others.
+TEST_F(CsvNumbers, BesideNumbersWithPointsHaveCommasOfThousands) {
+  const CsvTable table = read("a,b,price\n950.25,1,\"2,500\"\n\"1,234\",2,99.95\n9.275,3,\"-1,000\"\n");
+  EXPECT_THAT(table.x.span<float>(), ElementsAre(950.25F, 1, 1234, 2, 9.275F, 3));
+  EXPECT_THAT(table.y.span<float>(), ElementsAre(2500, 99.95F, -1000));
+  EXPECT_THAT(table.note, HasSubstr("commas of thousands in columns 1 \"a\", 3 \"price\""));
+  EXPECT_THAT(table.schema->features[0].mean, FloatNear((950.25F + 1234 + 9.275F) / 3, 1e-2F));
+  const auto kept = std::make_shared<const TableSchema>(table_schema_from_json(to_json(*table.schema)));
+  EXPECT_THAT(read("a,b,price\n\"3,000\",1,\"2,500\"\n", {.known = kept}).x.span<float>(),
+              ElementsAre(3000, 1));
+  refuse("a,b,price\n\"0,5\",1,1\n", "line 2, column 1: \"0,5\": the training's numbers", {.known = kept});
+  const CsvTable tabs = read("a\tlabel\n950.25\t0\n\"1,234\"\t1\n");
+  EXPECT_THAT(tabs.x.span<float>(), ElementsAre(950.25F, 1234));
+  EXPECT_THAT(tabs.note, testing::Not(HasSubstr("decimal commas")));
+}
+
+TEST_F(CsvNumbers, BesideNumbersWithPointsAreRefusedWhereSomethingSaysOtherwise) {
+  const std::string unclear = "\"1,234\": a comma may be a decimal one or of thousands";
+  refuse("a,label\n9.275,0\n\"1,234\",1\n", "line 3, column 1: " + unclear);
+  for (const char* text :
+       {"a,b,label\n950.25,\"1,5\",0\n\"1,234\",\"2,5\",1\n", "a\tb\tlabel\n950.25\t1,5\t0\n1,234\t2,5\t1\n"})
+    refuse(text, "line 3, column 1: " + unclear +
+                     ", and \"950.25\" in line 2 would make it one of thousands, while other columns have "
+                     "decimal commas, which would make it a decimal one; write the number with a point");
+  refuse("a;label\n950.25;0\n1,234;1\n",
+         "line 3, column 1: " + unclear +
+             ", and \"950.25\" in line 2 would make it one of thousands, while semicolons between the fields "
+             "make it a decimal one");
+  refuse("a,label\n950.25,0\n\"1,234\",1\n\"0,5\",1\n",
+         "line 4, column 1: \"0,5\": it has a decimal comma, and other numbers of the column have decimal "
+         "points, as \"950.25\" in line 2");
+}
+
 TEST_F(CsvNumbers, WhoseCommasAreUnclearOrUnlikeAreRefused) {
   const std::string unclear =
       "\"1,234\": a comma may be a decimal one or of thousands; write the number with a point";
   refuse("a,label\n\"1,234\",0\n\"5,678\",1\n", "line 2, column 1: " + unclear);
-  refuse("a,label\n950.25,0\n\"1,234\",1\n", "line 3, column 1: " + unclear);
+  refuse("a,label\n950,0\n\"1,234\",1\n", "line 3, column 1: " + unclear);
   refuse("a\tlabel\n1,234\t0\n950\t1\n", "line 2, column 1: " + unclear);
   EXPECT_THAT(read("a\tb\tlabel\n1,234\t7,5\t0\n950\t8\t1\n").x.span<float>(),
               ElementsAre(1.234F, 7.5F, 950, 8));

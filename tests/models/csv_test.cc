@@ -302,7 +302,6 @@ TEST_F(Csv, RefusesCommasThatMayBeThoseOfThousands) {
   const char* const why =
       "a comma may be a decimal one or of thousands; write the number with a point, or without";
   refuse("a,label\n999,0\n\"1,234\",1\n", std::string("line 3, column 1: \"1,234\": ") + why);
-  refuse("a,label\n1.5,0\n\"1,234\",1\n", why);
   refuse("a,label\n1.5,0\n\"0,25\",1\n2.5,1\n",
          "line 3, column 1: \"0,25\": it has a decimal comma, and other numbers of the column have decimal "
          "points, as \"1.5\"");
