@@ -6,8 +6,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <optional>
-#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -19,6 +17,7 @@
 #include <kolo/models/csv_fields.h>
 #include <kolo/models/csv_file.h>
 #include <kolo/models/csv_labels.h>
+#include <kolo/models/csv_rows.h>
 #include <kolo/models/csv_words.h>
 
 namespace kolo::models {
@@ -45,10 +44,13 @@ class Reader {
     column_warnings_ = std::move(found.warnings);
     cells_.resize(columns());
     for (File& file : files_) scan(file);
-    if (lines_.empty()) throw InvalidArgumentError("{}: there are no samples in it", files_.front().name());
+    if (rows_.lines.empty())
+      throw InvalidArgumentError(
+          "{}: there are no samples in it{}", files_.front().name(),
+          files_.front().has_names ? "; its first line holds the columns' names, and none follows" : "");
     finish_cells();
     read_thousands();
-    choose_kind();
+    if (options_.labelled && !options_.known) of_labels_.choose_kind(std::span(cells_).subspan(features()));
     decide();
     find_words();
     return table();
@@ -86,14 +88,14 @@ class Reader {
         const std::int64_t empty = cells_[i].empty;
         const auto value = cells_[i].add(file, place, field);
         is_whole &= cells_[i].empty == empty;
-        if (!is_label(i)) values_.push_back(value ? static_cast<float>(*value) : kNoNumber);
-        else labels_.push_back(value.value_or(-1));
+        if (!is_label(i)) rows_.values.push_back(value ? static_cast<float>(*value) : kNoNumber);
+        else rows_.labels.push_back(value.value_or(-1));
       }
-      lines_.push_back(file.line());
-      kept_.push_back(is_whole || missing() != MissingCells::drop);
+      rows_.lines.push_back(file.line());
+      rows_.kept.push_back(is_whole || missing() != MissingCells::drop);
     }
     for (const auto& [place, cells] : others) others_show_commas_ |= cells.shows_commas();
-    ends_.push_back(lines_.size());
+    rows_.ends.push_back(rows_.lines.size());
     if (options_.known || &file != &files_.front()) return;
     if (std::string note = detail::separator_note(file.separator(), cells_); !note.empty())
       notes_.push_back(std::move(note));
@@ -153,8 +155,8 @@ class Reader {
             detail::number_with_thousands(*cells_[i].thousands_mark(), fields[place_in(file, i)]);
         if (!value) continue;
         cells_[i].sum += *value;
-        if (is_label(i)) labels_[row * labels() + (i - features())] = *value;
-        else values_[row * features() + i] = static_cast<float>(*value);
+        if (is_label(i)) rows_.labels[row * labels() + (i - features())] = *value;
+        else rows_.values[row * features() + i] = static_cast<float>(*value);
       }
     });
   }
@@ -163,15 +165,13 @@ class Reader {
     if (options_.known) return !column(i).words.empty();
     return cells_[i].words > cells_[i].numbers || (is_label(i) && cells_[i].bars > 0);
   }
-  // Of one label's column.
-  bool splits_labels() const { return schema_.label_kind == LabelKind::several && labels() == 1; }
 
   // Which columns are of words, and whether all cells may be what they are.
   void decide() {
     for (std::size_t i = 0; i < columns(); ++i) {
       const ColumnCells& cells = cells_[i];
       if (is_label(i) && !options_.labelled) continue;
-      const bool has_words = is_of_words(i), is_split = is_label(i) && splits_labels();
+      const bool has_words = is_of_words(i), is_split = is_label(i) && of_labels_.are_split();
       if (has_words)
         words_.try_emplace(i, column(i),
                            ColumnWords::Options{.is_known = options_.known != nullptr,
@@ -203,25 +203,27 @@ class Reader {
       for (auto& [i, words] : words_) words.take(file, place_in(file, i), fields);
     });
     for (auto& [i, words] : words_) words.finish();
-    if (splits_labels() && options_.labelled && schema_.outputs() < 2)
+    if (of_labels_.are_split() && options_.labelled && schema_.outputs() < 2)
       throw InvalidArgumentError("{}: one label, {}; there must be at least two", files_.front().name(),
                                  fmt::join(schema_.output_names(), ""));
   }
 
   CsvTable table() {
-    const std::int64_t rows = std::count(kept_.begin(), kept_.end(), true);
+    const std::int64_t rows = std::count(rows_.kept.begin(), rows_.kept.end(), true);
     if (rows == 0)
       throw InvalidArgumentError("{}: there are no samples without empty cells in it", files_.front().name());
-    CsvTable made{
-        .x = Tensor::zeros(DType::f32, {rows, schema_.elements()}), .y = labels_of(rows), .note = {}};
+    const auto label_words = words_.find(features());
+    CsvTable made{.x = Tensor::zeros(DType::f32, {rows, schema_.elements()}),
+                  .y = of_labels_.of_rows(rows, label_words == words_.end() ? nullptr : &label_words->second),
+                  .note = {}};
     float* to = made.x.data<float>();
-    for (std::size_t row = 0; row < lines_.size(); ++row) {
-      while (row == ends_[made.ends.size()]) made.ends.push_back(made.lines.size());
-      if (!kept_[row]) continue;
-      made.lines.push_back(lines_[row]);
+    for (std::size_t row = 0; row < rows_.lines.size(); ++row) {
+      while (row == rows_.ends[made.ends.size()]) made.ends.push_back(made.lines.size());
+      if (!rows_.kept[row]) continue;
+      made.lines.push_back(rows_.lines[row]);
       for (std::size_t i = 0; i < features(); ++i) {
         const TableColumn& feature = schema_.features[i];
-        const float value = values_[row * features() + i];
+        const float value = rows_.values[row * features() + i];
         if (const auto words = words_.find(i); words != words_.end()) {
           for (const std::int32_t number : words->second.of_row(row)) to[number] = 1;
         } else if (!std::isnan(value)) *to = value;
@@ -230,7 +232,7 @@ class Reader {
       }
     }
     made.ends.resize(files_.size(), made.lines.size());
-    made.note = note(static_cast<std::int64_t>(lines_.size()) - rows);
+    made.note = note(static_cast<std::int64_t>(rows_.lines.size()) - rows);
     made.warnings = warnings();
     made.schema = std::make_shared<const TableSchema>(schema_);
     return made;
@@ -268,106 +270,11 @@ class Reader {
     return warnings;
   }
 
-  void choose_kind() {
-    if (!options_.labelled || options_.known) return;
-    std::size_t place = features();  // of the first label of words, or of the first label
-    while (place < columns() && !is_of_words(place)) ++place;
-    const bool of_words = place < columns();
-    if (!of_words) place = features();
-    schema_.label_kind = detail::label_kind_of_cells(
-        {.file = files_.front().name(),
-         .column = column_text(column(place).place, column(place).name),
-         .columns = labels(),
-         .of_words = of_words,
-         .has_bars = of_words && labels() == 1 && cells_[place].bars > 0,
-         .are_marks = labels() > 1 && !find_label([](double one) { return one == 0 || one == 1; }),
-         .have_fractions = !of_words && find_label(is_whole).has_value()},
-        options_.label_kind);
-  }
-
-  static bool is_whole(double label) { return label == std::floor(label); }
-
-  // Where the first label of the kept rows stands that is not as it should be.
-  template <typename IsRight>
-  std::optional<std::size_t> find_label(const IsRight& is_right) const {
-    for (std::size_t i = 0; i < labels_.size(); ++i)
-      if (kept_[i / labels()] && !is_right(labels_[i])) return i;
-    return std::nullopt;
-  }
-
-  template <typename IsRight>
-  void check_labels(const IsRight& is_right, const char* right) const {
-    const auto wrong = find_label(is_right);
-    if (!wrong) return;
-    const std::size_t row = *wrong / labels();
-    const File& file =
-        files_[static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), row) - ends_.begin())];
-    throw InvalidArgumentError("{}, line {}, column {}: label {}; {}", file.name(), lines_[row],
-                               file.labels[*wrong % labels()] + 1, labels_[*wrong], right);
-  }
-
-  Tensor labels_of(std::int64_t rows) {
-    if (!options_.labelled) return Tensor::zeros(DType::i32, {rows});
-    if (schema_.label_kind == LabelKind::one_class) return classes(rows);
-    if (const auto words = words_.find(features()); words != words_.end()) return marks(rows, words->second);
-    if (schema_.label_kind == LabelKind::several)
-      check_labels([](double one) { return one == 0 || one == 1; }, detail::kMarksAreRight);
-    Tensor made(DType::f32, {rows, static_cast<std::int64_t>(labels())});
-    float* to = made.data<float>();
-    for (std::size_t i = 0; i < labels_.size(); ++i)
-      if (kept_[i / labels()]) *to++ = static_cast<float>(labels_[i]);
-    return made;
-  }
-
-  Tensor classes(std::int64_t rows) {
-    Tensor made = Tensor::zeros(DType::i32, {rows});
-    const auto words = words_.find(features());
-    if (words == words_.end())
-      check_labels(
-          [](double one) {
-            return one >= 0 && one <= std::numeric_limits<std::int32_t>::max() && is_whole(one);
-          },
-          "labels are whole numbers from 0 on, and --loss mse finds numbers");
-    std::int32_t* to = made.data<std::int32_t>();
-    for (std::size_t row = 0; row < lines_.size(); ++row)
-      if (kept_[row])
-        *to++ = words != words_.end() ? words->second.of_row(row).front()
-                                      : static_cast<std::int32_t>(labels_[row]);
-    if (words != words_.end() || options_.known) return made;
-    const std::set<std::int32_t> found(made.data<std::int32_t>(), to);
-    if (found.size() < 2 || *found.begin() != 1 || *found.rbegin() != static_cast<std::int32_t>(found.size()))
-      return made;
-    for (std::int32_t& label : made.span<std::int32_t>()) --label;
-    for (const std::int32_t label : found) schema_.labels.front().words.push_back(std::to_string(label));
-    notes_.push_back(fmt::format("labels 1 to {} are the classes (predictions name them so)", found.size()));
-    return made;
-  }
-
-  // 1 for each label in a row's cell.
-  Tensor marks(std::int64_t rows, const ColumnWords& words) {
-    Tensor made = Tensor::zeros(DType::f32, {rows, schema_.outputs()});
-    float* to = made.data<float>();
-    std::int64_t without = 0;
-    for (std::size_t row = 0; row < lines_.size(); ++row) {
-      if (!kept_[row]) continue;
-      for (const std::int32_t label : words.of_row(row)) to[label] = 1;
-      without += words.of_row(row).empty() ? 1 : 0;
-      to += schema_.outputs();
-    }
-    if (without > 0) notes_.push_back(fmt::format("{} without a label", count_of(without, "line")));
-    return made;
-  }
-
-  std::string note_of_labels() const {
-    std::vector<std::string> columns;
-    for (const TableColumn& label : schema_.labels) columns.push_back(column_text(label.place, label.name));
-    return detail::labels_text(schema_.label_kind, splits_labels(), columns);
-  }
-
   std::string note(std::int64_t dropped) const {
     std::vector<std::string> notes;
-    if (options_.labelled && !options_.known) notes.push_back(note_of_labels());
+    if (options_.labelled && !options_.known) notes.push_back(of_labels_.columns_text());
     notes.insert(notes.end(), notes_.begin(), notes_.end());
+    notes.insert(notes.end(), of_labels_.notes().begin(), of_labels_.notes().end());
     for (const auto& [i, words] : words_)
       for (std::string& one : words.notes(files_.size() > 1)) notes.push_back(std::move(one));
     std::int64_t of_numbers = 0, of_words = 0;
@@ -401,11 +308,8 @@ class Reader {
   std::vector<File> files_;
   TableSchema schema_;
   std::vector<ColumnCells> cells_;  // of the features, and of the label
-  std::vector<float> values_;       // [rows, features]
-  std::vector<double> labels_;      // [rows, labels]
-  std::vector<std::int64_t> lines_;
-  std::vector<std::size_t> ends_;  // of each file, in rows
-  std::vector<bool> kept_;
+  detail::CsvRows rows_;
+  detail::CsvLabels of_labels_{options_, files_, rows_, schema_};
   std::map<std::size_t, ColumnWords> words_;  // of the columns of words
   std::vector<std::string> notes_, column_warnings_;
   bool others_show_commas_ = false;

@@ -2,10 +2,18 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include <kolo/core/tensor/tensor.h>
+#include <kolo/models/csv_cells.h>
+#include <kolo/models/csv_file.h>
+#include <kolo/models/csv_rows.h>
+#include <kolo/models/csv_words.h>
+#include <kolo/models/data.h>
 #include <kolo/models/samples.h>
 
 namespace kolo::models::detail {
@@ -29,5 +37,43 @@ std::string labels_text(LabelKind kind, bool is_split, const std::vector<std::st
 
 /// What to say of a label that is neither 0 nor 1 in one of several columns.
 inline constexpr char kMarksAreRight[] = "labels of several columns are 0 or 1, and --loss mse finds numbers";
+
+/// The labels of a table that is being read. All that it is made of outlives it, and changes until then.
+class CsvLabels {
+ public:
+  CsvLabels(const CsvOptions& options, const std::vector<CsvFile>& files, const CsvRows& rows,
+            TableSchema& schema)
+      : options_(options), files_(files), rows_(rows), schema_(schema) {}
+
+  /// Of a table that tells its own schema. cells: of the labels' columns. Throws as label_kind_of_cells.
+  void choose_kind(std::span<const ColumnCells> cells);
+  /// | stands between the words of the only column.
+  bool are_split() const { return schema_.label_kind == LabelKind::several && columns() == 1; }
+  /// Of the rows that are kept, `count` of them, as CsvTable::y. words: of the only column, nullptr: it holds
+  /// numbers. Labels 1 to K become classes with these names in the schema. Throws InvalidArgumentError for a
+  /// number that is no label.
+  Tensor of_rows(std::int64_t count, const ColumnWords* words);
+  /// labels_text of the schema's columns.
+  std::string columns_text() const;
+  /// What of_rows has to say.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  std::size_t columns() const { return schema_.labels.size(); }
+  template <typename IsRight>
+  std::optional<std::size_t> find(const IsRight& is_right) const;
+  template <typename IsRight>
+  void check(const IsRight& is_right, const char* right) const;
+  Tensor numbers(std::int64_t count) const;
+  Tensor classes(std::int64_t count, const ColumnWords* words);
+  void count_from_zero(Tensor& classes);
+  Tensor marks(std::int64_t count, const ColumnWords& words);
+
+  const CsvOptions& options_;
+  const std::vector<CsvFile>& files_;
+  const CsvRows& rows_;
+  TableSchema& schema_;
+  std::vector<std::string> notes_;
+};
 
 }  // namespace kolo::models::detail
