@@ -3,25 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <fstream>
-#include <span>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <kolo/core/base/count_of.h>
 #include <kolo/core/base/error.h>
+#include <kolo/models/data_splits.h>
 #include <kolo/models/folder_contents.h>
 #include <kolo/models/models.h>
 #include <kolo/models/npy_pair.h>
 #include <kolo/models/paths.h>
+#include <kolo/models/picture_samples.h>
 #include <kolo/models/samples_internal.h>
-#include <kolo/models/seen_samples.h>
 #include <kolo/models/table_samples.h>
-#include <kolo/models/unknown_labels.h>
 
 namespace kolo::models {
 namespace {
@@ -69,148 +65,6 @@ Found text_of_file(const fs::path& path, const DataRequest& request, Split split
                        .end = training ? kTrainingText : 1});
 }
 
-Found pictures(ImageFolder folder, const DataRequest& request) {
-  if (request.sample.rank() != 3)
-    throw InvalidArgumentError(
-        "--data {}: photographs, and the model takes {} and not images; those that do are {}", *request.data,
-        request.sample, detail::models_for_images());
-  if (folder.classes.size() < 2 && !folder.numbers)
-    throw InvalidArgumentError(
-        "{}: one class, \"{}\"; there must be at least two, each with pictures of its own{}", *request.data,
-        folder.classes.front(), folder.warnings.empty() ? "" : "; " + folder.warnings.front());
-  return folder_samples(std::move(folder), request.sample, request.augmentation);
-}
-
-// Labels become places in `names`.
-void number_classes(ImageFolder& folder, const std::vector<std::string>& names) {
-  if (folder.numbers) return;
-  detail::UnknownLabels unknown{.file = folder.name, .counts = {}, .classes = names};
-  const auto number = [&](std::int32_t& label) {
-    const std::string& own = folder.classes[static_cast<std::size_t>(label)];
-    const auto known = std::find(names.begin(), names.end(), own);
-    if (known == names.end()) ++unknown.counts[own];
-    else label = static_cast<std::int32_t>(known - names.begin());
-  };
-  for (std::int32_t& label : folder.labels) number(label);
-  if (folder.several)
-    for (auto& labels : *folder.several) std::for_each(labels.begin(), labels.end(), number);
-  if (!unknown.counts.empty())
-    throw InvalidArgumentError("{}: class {:?} {}", folder.name, unknown.counts.begin()->first,
-                               detail::unknown_labels_text(unknown));
-  folder.classes = names;
-}
-
-// What a training looks at while it learns is none that the trained model is told by, where there are both.
-Split evaluated(Wanted wanted) { return wanted.train ? Split::validation : Split::test; }
-
-Found photographs(const fs::path& folder, const DataRequest& request, Split split) {
-  if (split == Split::train || has_image_folder_test(folder))
-    return pictures(list_image_folder(folder, split), request);
-  if (!request.whole) return nullptr;
-  ImageFolder all = list_image_folder(folder, Split::train);
-  if (!request.class_names.empty()) number_classes(all, request.class_names);
-  all.left_out += fmt::format("{}all pictures for testing", all.left_out.empty() ? "" : ", ");
-  return pictures(std::move(all), request);
-}
-
-ImageFolder part_of(const ImageFolder& whole, const std::vector<std::int64_t>& places) {
-  ImageFolder part{.name = whole.name,
-                   .classes = whole.classes,
-                   .files = {},
-                   .labels = {},
-                   .label_table = whole.label_table,
-                   .left_out = whole.left_out,
-                   .warnings = whole.warnings};
-  if (whole.several) part.several.emplace();
-  if (whole.numbers) part.numbers.emplace();
-  for (const std::int64_t place : places) {
-    const auto i = static_cast<std::size_t>(place);
-    part.files.push_back(whole.files[i]);
-    if (whole.numbers) part.numbers->push_back((*whole.numbers)[i]);
-    else if (whole.several) part.several->push_back((*whole.several)[i]);
-    else part.labels.push_back(whole.labels[i]);
-  }
-  return part;
-}
-
-// Of a file below `folder`: its name there, wherever the folder lies.
-std::uint64_t key_of(const fs::path& file, const fs::path& folder) {
-  const std::string name = file.lexically_relative(folder).generic_string();
-  return detail::digest_of_bytes(std::as_bytes(std::span(name)));
-}
-
-// Of its name, its size and its beginning: others of its name, as 1.png, are not the same picture.
-std::uint64_t digest_of(const fs::path& file, const fs::path& folder) {
-  std::error_code ignored;
-  const std::uint64_t bytes = fs::file_size(file, ignored);
-  std::array<char, 4096> beginning = {};
-  std::ifstream(file, std::ios::binary).read(beginning.data(), std::ssize(beginning));
-  const std::uint64_t of_name = key_of(file, folder),
-                      of_size = detail::digest_of_bytes(std::as_bytes(std::span(&bytes, 1)), of_name);
-  return detail::digest_of_bytes(std::as_bytes(std::span(beginning)), of_size);
-}
-
-// A tenth is for testing where nothing else is.
-DataSplits shared_out(ImageFolder all, const fs::path& folder, const DataRequest& request, Wanted wanted) {
-  const auto count = std::ssize(all.files);
-  const auto add_note = [&](const std::string& note) {
-    all.left_out += (all.left_out.empty() ? "" : ", ") + note;
-  };
-  std::vector<std::uint64_t> keys;
-  for (const fs::path& file : all.files) keys.push_back(key_of(file, folder));
-  const std::vector<std::int64_t> testing = detail::drawn_for_testing(keys, request.seed, all.labels);
-  const auto digest_at = [&](std::int64_t place) {
-    return digest_of(all.files[static_cast<std::size_t>(place)], folder);
-  };
-  const detail::Seen seen =
-      request.whole ? detail::seen_in_training(request, testing, count, digest_at) : detail::Seen();
-  if (!seen.text.empty()) all.warnings.push_back(seen.text);
-  if (request.whole && !seen.is_same) {
-    add_note(fmt::format("all {} pictures for testing", count));
-    return {.train = nullptr, .test = pictures(std::move(all), request)};
-  }
-  if (!testing.empty())
-    add_note(
-        fmt::format("{} of {} pictures for testing by the seed {}", testing.size(), count, request.seed));
-  DataSplits splits{
-      .train = nullptr, .test = nullptr, .digests = detail::digests_of_drawn(testing, count, digest_at)};
-  for (const std::int64_t place : testing)
-    splits.drawn.push_back(
-        all.files[static_cast<std::size_t>(place)].lexically_relative(folder).generic_string());
-  if (wanted.test && !testing.empty()) splits.test = pictures(part_of(all, testing), request);
-  if (wanted.train) splits.train = pictures(part_of(all, detail::others_than(testing, count)), request);
-  return splits;
-}
-
-// Pictures with a table: without a test part of their own a tenth is for testing.
-DataSplits named_pictures(const fs::path& folder, const DataRequest& request, Wanted wanted) {
-  const bool has_test = has_named_images_test(folder);
-  const std::vector<std::string>& names = request.class_names;
-  NamedImagesOptions options{.target = request.table.target,
-                             .label_kind = request.label_kind,
-                             .is_known = request.classes > 0,
-                             .known = request.label_table};
-  DataSplits splits;
-  ImageFolder all;
-  if (wanted.train || !has_test || !options.is_known) all = list_named_images(folder, Split::train, options);
-  if (!names.empty() && !all.files.empty()) number_classes(all, names);
-  if (has_test) {
-    ImageFolder test;
-    if (!options.is_known)
-      options.label_kind = all.numbers   ? LabelKind::numbers
-                           : all.several ? LabelKind::several
-                                         : LabelKind::one_class;
-    options.is_known = true;
-    if (!options.known) options.known = all.label_table;
-    if (wanted.test) test = list_named_images(folder, evaluated(wanted), options);
-    if (wanted.test) number_classes(test, names.empty() ? all.classes : names);
-    if (wanted.train) splits.train = pictures(std::move(all), request);
-    if (wanted.test) splits.test = pictures(std::move(test), request);
-    return splits;
-  }
-  return shared_out(std::move(all), folder, request, wanted);
-}
-
 // Before the cells of a table that is of no use here. Rows may be digits, which models of grey images take.
 void check_takes_tables(const fs::path& path, const DataRequest& request) {
   if (request.sample.rank() == 3 && request.sample.dim(0) > 1)
@@ -238,22 +92,6 @@ Found digits(const DataRequest& request, Split split) {
   return found ? image_samples(*found, request.augmentation) : nullptr;
 }
 
-// Each split for itself. The test split is read as the training's is.
-template <typename Read>
-DataSplits each(const DataRequest& request, Wanted wanted, const Read& read) {
-  DataSplits splits;
-  DataRequest asked = request;
-  if (wanted.train) {
-    splits.train = read(asked, Split::train);
-    asked.classes = splits.train->kind().classes;
-    asked.class_names = splits.train->kind().class_names;
-    asked.label_kind = splits.train->kind().label_kind;
-    asked.with_train = true;
-  }
-  if (wanted.test) splits.test = read(asked, Split::test);
-  return splits;
-}
-
 DataSplits named(const char* format, DataSplits splits) {
   splits.format = format;
   return splits;
@@ -261,32 +99,24 @@ DataSplits named(const char* format, DataSplits splits) {
 
 DataSplits from_folder(const fs::path& folder, const DataRequest& request, Wanted wanted) {
   const auto each_of = [&](Found (*read)(const fs::path&, const DataRequest&, Split)) {
-    return each(request, wanted,
-                [&](const DataRequest& asked, Split split) { return read(folder, asked, split); });
+    return detail::each_split(
+        request, wanted, [&](const DataRequest& asked, Split split) { return read(folder, asked, split); });
   };
   if (is_cifar10(folder)) return named("CIFAR-10", each_of(cifar10));
   if (is_file(folder / "x_train.npy") || is_file(folder / "x_test.npy"))
     return named(kArraysFormat, each_of(detail::npy_pair));
   if (is_named_images(folder))
-    return named("pictures with a table of their labels", named_pictures(folder, request, wanted));
-  if (is_image_folder(folder) && !is_folder(folder / "train")) {
-    ImageFolder all = list_image_folder(folder, Split::train);
-    if (!request.class_names.empty()) number_classes(all, request.class_names);
-    return named("pictures in folders of their classes", shared_out(std::move(all), folder, request, wanted));
-  }
+    return named("pictures with a table of their labels", detail::named_pictures(folder, request, wanted));
   if (is_image_folder(folder))
-    return named("pictures in folders of their classes",
-                 each(request, wanted, [&](const DataRequest& asked, Split split) {
-                   return photographs(folder, asked, split == Split::train ? split : evaluated(wanted));
-                 }));
+    return named("pictures in folders of their classes", detail::classed_pictures(folder, request, wanted));
   if (detail::is_table_folder(folder)) check_takes_tables(folder, request);
   if (detail::is_table_folder(folder)) return named("tables", detail::table_samples(folder, request, wanted));
   if (!is_mnist(folder)) throw_unknown_folder(folder);
-  return named("MNIST's IDX files", each(request, wanted, digits));
+  return named("MNIST's IDX files", detail::each_split(request, wanted, digits));
 }
 
 DataSplits from_text(const fs::path& file, const DataRequest& request, Wanted wanted) {
-  return named("text", each(request, wanted, [&](const DataRequest& asked, Split split) {
+  return named("text", detail::each_split(request, wanted, [&](const DataRequest& asked, Split split) {
                  return text_of_file(file, asked, split);
                }));
 }
@@ -336,7 +166,8 @@ DataSplits from_anywhere(const DataRequest& request, Wanted wanted) {
   if (request.data && is_file(*request.data)) return from_text(*request.data, request, wanted);
   if (is_text) return from_folder_of_text(request, wanted);
   if (request.data && request.data != "generated") return from_folder(*request.data, request, wanted);
-  return named(request.data ? "generated digits" : "MNIST's IDX files", each(request, wanted, digits));
+  return named(request.data ? "generated digits" : "MNIST's IDX files",
+               detail::each_split(request, wanted, digits));
 }
 
 const char* text_of(LabelKind kind) {

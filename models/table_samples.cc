@@ -4,11 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
-#include <map>
 #include <numeric>
-#include <optional>
-#include <set>
 #include <system_error>
 #include <utility>
 
@@ -26,12 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Found = std::shared_ptr<const SampleSet>;
-
-constexpr std::uint64_t kTestingShare = 10;  // one of so many samples is for testing
-
-void add_note(std::string& notes, const std::string& note) {
-  if (!note.empty()) notes += (notes.empty() ? "" : ", ") + note;
-}
 
 // classes: of the whole table, or of the training; 0: those of the labels.
 Found samples_of(std::string name, CsvTable table, std::int64_t classes) {
@@ -183,39 +173,6 @@ DataSplits table_samples(const fs::path& path, const DataRequest& request, Wante
   std::vector<std::string> taken;
   for (const fs::path& table : tables) taken.push_back(table.filename().string());
   return shared_out(name, tables, left_out_beside(path, taken), request, wanted);
-}
-
-std::vector<std::int64_t> drawn_for_testing(std::span<const std::uint64_t> keys, std::uint64_t seed,
-                                            std::span<const std::int32_t> labels) {
-  std::vector<std::int64_t> drawn;
-  if (keys.size() < kTestingShare) return drawn;
-  const auto number = [&](std::size_t i) {
-    return CounterRandom(seed, RandomPurpose::testing_part, keys[i]).next();
-  };
-  const auto is_drawn = [&](std::size_t i) { return number(i) % kTestingShare == 0; };
-  std::map<std::int32_t, std::size_t> largest;  // of each class, the sample with the largest number
-  std::set<std::int32_t> trained;               // classes of which a sample is not drawn
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    const auto place = largest.emplace(labels[i], i).first;
-    if (number(i) > number(place->second)) place->second = i;
-    if (!is_drawn(i)) trained.insert(labels[i]);
-  }
-  const auto is_largest = [&](std::size_t i) { return !labels.empty() && largest.at(labels[i]) == i; };
-  std::optional<std::size_t> least;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    const bool stays = is_largest(i) && !trained.contains(labels[i]);
-    if (is_drawn(i) && !stays) drawn.push_back(static_cast<std::int64_t>(i));
-    if (!is_largest(i) && (!least || number(i) < number(*least))) least = i;
-  }
-  if (drawn.empty() && least) drawn.push_back(static_cast<std::int64_t>(*least));
-  return drawn;
-}
-
-std::vector<std::int64_t> others_than(const std::vector<std::int64_t>& drawn, std::int64_t count) {
-  std::vector<std::int64_t> all(static_cast<std::size_t>(count)), others;
-  std::iota(all.begin(), all.end(), 0);
-  std::set_difference(all.begin(), all.end(), drawn.begin(), drawn.end(), std::back_inserter(others));
-  return others;
 }
 
 void check_labels(const Tensor& y, const fs::path& path, const std::string& note,

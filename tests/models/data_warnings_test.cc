@@ -11,7 +11,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/models/batches.h>
-#include <kolo/models/table_samples.h>
+#include <kolo/models/data_splits.h>
 
 #include "tests/models/data_folder.h"
 

@@ -1,0 +1,179 @@
+#include <kolo/models/picture_samples.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <kolo/core/base/error.h>
+#include <kolo/models/paths.h>
+#include <kolo/models/samples_internal.h>
+#include <kolo/models/seen_samples.h>
+#include <kolo/models/unknown_labels.h>
+
+namespace kolo::models::detail {
+namespace {
+
+namespace fs = std::filesystem;
+using Found = std::shared_ptr<const SampleSet>;
+
+Found samples_of_pictures(ImageFolder folder, const DataRequest& request) {
+  if (request.sample.rank() != 3)
+    throw InvalidArgumentError(
+        "--data {}: photographs, and the model takes {} and not images; those that do are {}", *request.data,
+        request.sample, models_for_images());
+  if (folder.classes.size() < 2 && !folder.numbers)
+    throw InvalidArgumentError(
+        "{}: one class, \"{}\"; there must be at least two, each with pictures of its own{}", *request.data,
+        folder.classes.front(), folder.warnings.empty() ? "" : "; " + folder.warnings.front());
+  return folder_samples(std::move(folder), request.sample, request.augmentation);
+}
+
+// Labels become places in `names`.
+void number_classes(ImageFolder& folder, const std::vector<std::string>& names) {
+  if (folder.numbers) return;
+  UnknownLabels unknown{.file = folder.name, .counts = {}, .classes = names};
+  const auto number = [&](std::int32_t& label) {
+    const std::string& own = folder.classes[static_cast<std::size_t>(label)];
+    const auto known = std::find(names.begin(), names.end(), own);
+    if (known == names.end()) ++unknown.counts[own];
+    else label = static_cast<std::int32_t>(known - names.begin());
+  };
+  for (std::int32_t& label : folder.labels) number(label);
+  if (folder.several)
+    for (auto& labels : *folder.several) std::for_each(labels.begin(), labels.end(), number);
+  if (!unknown.counts.empty())
+    throw InvalidArgumentError("{}: class {:?} {}", folder.name, unknown.counts.begin()->first,
+                               unknown_labels_text(unknown));
+  folder.classes = names;
+}
+
+ImageFolder part_of(const ImageFolder& whole, const std::vector<std::int64_t>& places) {
+  ImageFolder part{.name = whole.name,
+                   .classes = whole.classes,
+                   .files = {},
+                   .labels = {},
+                   .label_table = whole.label_table,
+                   .left_out = whole.left_out,
+                   .warnings = whole.warnings};
+  if (whole.several) part.several.emplace();
+  if (whole.numbers) part.numbers.emplace();
+  for (const std::int64_t place : places) {
+    const auto i = static_cast<std::size_t>(place);
+    part.files.push_back(whole.files[i]);
+    if (whole.numbers) part.numbers->push_back((*whole.numbers)[i]);
+    else if (whole.several) part.several->push_back((*whole.several)[i]);
+    else part.labels.push_back(whole.labels[i]);
+  }
+  return part;
+}
+
+// Of a file below `folder`: its name there, wherever the folder lies.
+std::uint64_t picture_key(const fs::path& file, const fs::path& folder) {
+  const std::string name = file.lexically_relative(folder).generic_string();
+  return digest_of_bytes(std::as_bytes(std::span(name)));
+}
+
+// Of its name, its size and its beginning: others of its name, as 1.png, are not the same picture.
+std::uint64_t picture_digest(const fs::path& file, const fs::path& folder) {
+  std::error_code ignored;
+  const std::uint64_t bytes = fs::file_size(file, ignored);
+  std::array<char, 4096> beginning = {};
+  std::ifstream(file, std::ios::binary).read(beginning.data(), std::ssize(beginning));
+  const std::uint64_t of_name = picture_key(file, folder),
+                      of_size = digest_of_bytes(std::as_bytes(std::span(&bytes, 1)), of_name);
+  return digest_of_bytes(std::as_bytes(std::span(beginning)), of_size);
+}
+
+// A tenth is for testing where nothing else is.
+DataSplits shared_out_pictures(ImageFolder all, const fs::path& folder, const DataRequest& request,
+                               Wanted wanted) {
+  const auto count = std::ssize(all.files);
+  const auto add_note = [&](const std::string& note) {
+    all.left_out += (all.left_out.empty() ? "" : ", ") + note;
+  };
+  std::vector<std::uint64_t> keys;
+  for (const fs::path& file : all.files) keys.push_back(picture_key(file, folder));
+  const std::vector<std::int64_t> testing = drawn_for_testing(keys, request.seed, all.labels);
+  const auto digest_at = [&](std::int64_t place) {
+    return picture_digest(all.files[static_cast<std::size_t>(place)], folder);
+  };
+  const Seen seen = request.whole ? seen_in_training(request, testing, count, digest_at) : Seen();
+  if (!seen.text.empty()) all.warnings.push_back(seen.text);
+  if (request.whole && !seen.is_same) {
+    add_note(fmt::format("all {} pictures for testing", count));
+    return {.train = nullptr, .test = samples_of_pictures(std::move(all), request)};
+  }
+  if (!testing.empty())
+    add_note(
+        fmt::format("{} of {} pictures for testing by the seed {}", testing.size(), count, request.seed));
+  DataSplits splits{
+      .train = nullptr, .test = nullptr, .digests = digests_of_drawn(testing, count, digest_at)};
+  for (const std::int64_t place : testing)
+    splits.drawn.push_back(
+        all.files[static_cast<std::size_t>(place)].lexically_relative(folder).generic_string());
+  if (wanted.test && !testing.empty()) splits.test = samples_of_pictures(part_of(all, testing), request);
+  if (wanted.train) splits.train = samples_of_pictures(part_of(all, others_than(testing, count)), request);
+  return splits;
+}
+
+// With train/ and maybe a part for testing.
+Found part_of_classes(const fs::path& folder, const DataRequest& request, Split split) {
+  if (split == Split::train) return samples_of_pictures(list_image_folder(folder, split), request);
+  if (has_image_folder_test(folder)) return samples_of_pictures(list_image_folder(folder, split), request);
+  if (!request.whole) return nullptr;
+  ImageFolder all = list_image_folder(folder, Split::train);
+  if (!request.class_names.empty()) number_classes(all, request.class_names);
+  add_note(all.left_out, "all pictures for testing");
+  return samples_of_pictures(std::move(all), request);
+}
+
+}  // namespace
+
+DataSplits named_pictures(const fs::path& folder, const DataRequest& request, Wanted wanted) {
+  const bool has_test = has_named_images_test(folder);
+  const std::vector<std::string>& names = request.class_names;
+  NamedImagesOptions options{.target = request.table.target,
+                             .label_kind = request.label_kind,
+                             .is_known = request.classes > 0,
+                             .known = request.label_table};
+  DataSplits splits;
+  ImageFolder all;
+  if (wanted.train || !has_test || !options.is_known) all = list_named_images(folder, Split::train, options);
+  if (!names.empty() && !all.files.empty()) number_classes(all, names);
+  if (!has_test) return shared_out_pictures(std::move(all), folder, request, wanted);
+  if (!options.is_known)
+    options.label_kind = all.numbers   ? LabelKind::numbers
+                         : all.several ? LabelKind::several
+                                       : LabelKind::one_class;
+  options.is_known = true;
+  if (!options.known) options.known = all.label_table;
+  ImageFolder test;
+  if (wanted.test) test = list_named_images(folder, evaluated(wanted), options);
+  if (wanted.test) number_classes(test, names.empty() ? all.classes : names);
+  if (wanted.train) splits.train = samples_of_pictures(std::move(all), request);
+  if (wanted.test) splits.test = samples_of_pictures(std::move(test), request);
+  return splits;
+}
+
+DataSplits classed_pictures(const fs::path& folder, const DataRequest& request, Wanted wanted) {
+  if (is_folder(folder / "train"))
+    return each_split(request, wanted, [&](const DataRequest& asked, Split split) {
+      return part_of_classes(folder, asked, split == Split::train ? split : evaluated(wanted));
+    });
+  ImageFolder all = list_image_folder(folder, Split::train);
+  if (!request.class_names.empty()) number_classes(all, request.class_names);
+  return shared_out_pictures(std::move(all), folder, request, wanted);
+}
+
+}  // namespace kolo::models::detail
