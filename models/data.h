@@ -424,7 +424,8 @@ UnlabelledSamples unlabelled_samples(const std::vector<std::string>& paths, cons
 /// By what data are known again of which some samples were drawn for testing, wherever they lie.
 struct DrawnDigests {
   std::int64_t samples = 0;                 // of which they were drawn
-  std::vector<std::uint64_t> digests = {};  // of the first ones of them, in order
+  std::vector<std::uint64_t> digests = {};  // of what is in the first ones of them, in order
+  std::vector<std::uint64_t> bytes = {};    // of pictures: lengths of these files
 };
 
 /// What is asked for, and what the model can take.

@@ -75,6 +75,7 @@ FolderConfig parse_folder_config(const std::string& folder, const std::string& t
     if (data.contains("drawn")) {
       config.drawn.samples = data["drawn"].at("of").get<std::int64_t>();
       config.drawn.digests = data["drawn"].at("digests").get<std::vector<std::uint64_t>>();
+      config.drawn.bytes = data["drawn"].value("bytes", std::vector<std::uint64_t>());
     }
     return config;
   } catch (const nlohmann::json::exception& error) {

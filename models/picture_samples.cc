@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
@@ -78,64 +77,77 @@ ImageFolder part_of(const ImageFolder& whole, const std::vector<std::int64_t>& p
   return part;
 }
 
-// Of a file below `folder`: its name there, wherever the folder lies.
-std::uint64_t picture_key(const fs::path& file, const fs::path& folder) {
-  const std::string name = file.lexically_relative(folder).generic_string();
-  return digest_of_bytes(std::as_bytes(std::span(name)));
+// Where it lies below `folder`, wherever that is.
+std::string name_below(const fs::path& file, const fs::path& folder) {
+  return file.lexically_relative(folder).generic_string();
 }
 
-// Of its name, its size and its beginning: others of its name, as 1.png, are not the same picture.
-std::uint64_t picture_digest(const fs::path& file, const fs::path& folder) {
-  std::error_code ignored;
-  const std::uint64_t bytes = fs::file_size(file, ignored);
-  std::array<char, 4096> beginning = {};
-  std::ifstream(file, std::ios::binary).read(beginning.data(), std::ssize(beginning));
-  const std::uint64_t of_name = picture_key(file, folder),
-                      of_size = digest_of_bytes(std::as_bytes(std::span(&bytes, 1)), of_name);
-  return digest_of_bytes(std::as_bytes(std::span(beginning)), of_size);
+std::uint64_t picture_digest(const fs::path& file) {
+  std::vector<char> piece(std::size_t{1} << 16);
+  std::uint64_t digest = kDigestOfNothing;
+  for (std::ifstream stream(file, std::ios::binary); stream;) {
+    stream.read(piece.data(), std::ssize(piece));
+    const auto read = static_cast<std::size_t>(stream.gcount());
+    digest = digest_of_bytes(std::as_bytes(std::span(piece).first(read)), digest);
+  }
+  return digest;
+}
+
+// A picture is the same under another name, and another one under the same.
+SampleContents picture_contents(const std::vector<fs::path>& files) {
+  const auto file = [&files](std::int64_t place) { return files[static_cast<std::size_t>(place)]; };
+  return {.count = std::ssize(files),
+          .digest = [file](std::int64_t place) { return picture_digest(file(place)); },
+          .bytes = [file](std::int64_t place) -> std::uint64_t {
+            std::error_code ignored;
+            return fs::file_size(file(place), ignored);
+          }};
 }
 
 // A tenth is for testing where nothing else is.
 DataSplits shared_out_pictures(ImageFolder all, const fs::path& folder, const DataRequest& request,
                                Wanted wanted) {
-  const auto count = std::ssize(all.files);
-  const auto add_note = [&](const std::string& note) {
-    all.left_out += (all.left_out.empty() ? "" : ", ") + note;
-  };
+  const SampleContents contents = picture_contents(all.files);
   std::vector<std::uint64_t> keys;
-  for (const fs::path& file : all.files) keys.push_back(picture_key(file, folder));
+  for (const fs::path& file : all.files) {
+    const std::string name = name_below(file, folder);
+    keys.push_back(digest_of_bytes(std::as_bytes(std::span(name))));
+  }
   const std::vector<std::int64_t> testing = drawn_for_testing(keys, request.seed, all.labels);
-  const auto digest_at = [&](std::int64_t place) {
-    return picture_digest(all.files[static_cast<std::size_t>(place)], folder);
-  };
-  const Seen seen = request.whole ? seen_in_training(request, testing, count, digest_at) : Seen();
+  const Seen seen = request.whole ? seen_in_training(request, testing, contents) : Seen();
   if (!seen.text.empty()) all.warnings.push_back(seen.text);
   if (request.whole && !seen.is_same) {
-    add_note(fmt::format("all {} pictures for testing", count));
+    add_note(all.left_out, fmt::format("all {} pictures for testing", contents.count));
     return {.train = nullptr, .test = samples_of_pictures(std::move(all), request)};
   }
   if (!testing.empty())
-    add_note(
-        fmt::format("{} of {} pictures for testing by the seed {}", testing.size(), count, request.seed));
-  DataSplits splits{
-      .train = nullptr, .test = nullptr, .digests = digests_of_drawn(testing, count, digest_at)};
+    add_note(all.left_out, fmt::format("{} of {} pictures for testing by the seed {}", testing.size(),
+                                       contents.count, request.seed));
+  DataSplits splits{.train = nullptr, .test = nullptr, .digests = digests_of_drawn(testing, contents)};
   for (const std::int64_t place : testing)
-    splits.drawn.push_back(
-        all.files[static_cast<std::size_t>(place)].lexically_relative(folder).generic_string());
+    splits.drawn.push_back(name_below(all.files[static_cast<std::size_t>(place)], folder));
   if (wanted.test && !testing.empty()) splits.test = samples_of_pictures(part_of(all, testing), request);
-  if (wanted.train) splits.train = samples_of_pictures(part_of(all, others_than(testing, count)), request);
+  if (wanted.train)
+    splits.train = samples_of_pictures(part_of(all, others_than(testing, contents.count)), request);
   return splits;
+}
+
+// Of a part for testing that lies elsewhere than the training's data.
+Found tested(ImageFolder part, const DataRequest& request) {
+  const Seen seen = request.whole ? seen_in_training(request, {}, picture_contents(part.files)) : Seen();
+  if (!seen.text.empty()) part.warnings.push_back(seen.text);
+  return samples_of_pictures(std::move(part), request);
 }
 
 // With train/ and maybe a part for testing.
 Found part_of_classes(const fs::path& folder, const DataRequest& request, Split split) {
   if (split == Split::train) return samples_of_pictures(list_image_folder(folder, split), request);
-  if (has_image_folder_test(folder)) return samples_of_pictures(list_image_folder(folder, split), request);
+  if (has_image_folder_test(folder)) return tested(list_image_folder(folder, split), request);
   if (!request.whole) return nullptr;
   ImageFolder all = list_image_folder(folder, Split::train);
   if (!request.class_names.empty()) number_classes(all, request.class_names);
   add_note(all.left_out, "all pictures for testing");
-  return samples_of_pictures(std::move(all), request);
+  return tested(std::move(all), request);
 }
 
 }  // namespace
@@ -162,7 +174,7 @@ DataSplits named_pictures(const fs::path& folder, const DataRequest& request, Wa
   if (wanted.test) test = list_named_images(folder, evaluated(wanted), options);
   if (wanted.test) number_classes(test, names.empty() ? all.classes : names);
   if (wanted.train) splits.train = samples_of_pictures(std::move(all), request);
-  if (wanted.test) splits.test = samples_of_pictures(std::move(test), request);
+  if (wanted.test) splits.test = tested(std::move(test), request);
   return splits;
 }
 

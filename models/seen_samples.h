@@ -11,15 +11,21 @@
 
 namespace kolo::models::detail {
 
-/// A number of these bytes (FNV-1a). before: of those in front of them.
-std::uint64_t digest_of_bytes(std::span<const std::byte> bytes, std::uint64_t before = 0xcbf29ce484222325);
+inline constexpr std::uint64_t kDigestOfNothing = 0xcbf29ce484222325;
+/// A number of these bytes (FNV-1a). before: of those in front of them. A faster hash would draw other
+/// pictures for testing than folders of checkpoints so far have trained without.
+std::uint64_t digest_of_bytes(std::span<const std::byte> bytes, std::uint64_t before = kDigestOfNothing);
 
-/// Of the sample at this place.
-using DigestOf = std::function<std::uint64_t(std::int64_t place)>;
+/// What samples are known again by: what is in them, whatever they are called and wherever they lie.
+struct SampleContents {
+  std::int64_t count = 0;
+  std::function<std::uint64_t(std::int64_t place)> digest;
+  // Of pictures: bytes of the file, which cost no reading. A file of another length is another picture.
+  std::function<std::uint64_t(std::int64_t place)> bytes = {};
+};
 
-/// By which data are known again of which these samples, of `count`, were drawn for testing.
-DrawnDigests digests_of_drawn(std::span<const std::int64_t> drawn, std::int64_t count,
-                              const DigestOf& digest_of);
+/// By which data are known again of which these samples were drawn for testing.
+DrawnDigests digests_of_drawn(std::span<const std::int64_t> drawn, const SampleContents& contents);
 
 /// What a training has seen of data that lie elsewhere than its own.
 struct Seen {
@@ -27,9 +33,10 @@ struct Seen {
   std::string text;      // what to say of it; "": it has seen hardly anything
 };
 
-/// drawn: those of the `count` samples that the training's seed draws. The rest of the data are compared by
-/// what the training kept of its drawn samples, at most 64: exact for the same data, an estimate for others.
-Seen seen_in_training(const DataRequest& request, std::span<const std::int64_t> drawn, std::int64_t count,
-                      const DigestOf& digest_of);
+/// drawn: those of the samples that the training's seed draws, none where all are for testing anyway. The
+/// rest of the data are compared by what the training kept of its drawn samples, at most 64: exact for the
+/// same data, an estimate for others.
+Seen seen_in_training(const DataRequest& request, std::span<const std::int64_t> drawn,
+                      const SampleContents& contents);
 
 }  // namespace kolo::models::detail

@@ -64,13 +64,16 @@ CsvTable rows_of(const CsvTable& table, const std::vector<std::int64_t>& rows) {
   return part;
 }
 
-// Of its numbers and its label: a table is the same under another name.
-std::uint64_t digest_of(const CsvTable& table, std::int64_t row) {
-  const auto bytes_of = [row](const Tensor& rows) {
-    const std::int64_t bytes = rows.bytes() / rows.shape().dim(0);
-    return std::span(rows.raw() + row * bytes, static_cast<std::size_t>(bytes));
+// A row by its numbers and its label. The table may move on: its tensors share their memory.
+SampleContents row_contents(const CsvTable& table) {
+  const auto digest_of = [x = table.x, y = table.y](std::int64_t row) {
+    const auto bytes_of = [row](const Tensor& rows) {
+      const std::int64_t bytes = rows.bytes() / rows.shape().dim(0);
+      return std::span(rows.raw() + row * bytes, static_cast<std::size_t>(bytes));
+    };
+    return digest_of_bytes(bytes_of(y), digest_of_bytes(bytes_of(x)));
   };
-  return digest_of_bytes(bytes_of(table.y), digest_of_bytes(bytes_of(table.x)));
+  return {.count = table.y.shape().dim(0), .digest = digest_of};
 }
 
 // Of labels that are numbers.
@@ -102,8 +105,8 @@ DataSplits shared_out(const std::string& name, const std::vector<fs::path>& path
   const bool are_classes = table.y.dtype() == DType::i32;
   const std::vector<std::int64_t> testing = drawn_for_testing(
       rows, request.seed, are_classes ? table.y.span<std::int32_t>() : std::span<std::int32_t>());
-  const auto digest_at = [&](std::int64_t row) { return digest_of(table, row); };
-  const Seen seen = request.whole ? seen_in_training(request, testing, count, digest_at) : Seen();
+  const SampleContents contents = row_contents(table);
+  const Seen seen = request.whole ? seen_in_training(request, testing, contents) : Seen();
   if (!seen.text.empty()) table.warnings.push_back(seen.text);
   if (request.whole && !seen.is_same) {
     add_note(table.note,
@@ -114,8 +117,7 @@ DataSplits shared_out(const std::string& name, const std::vector<fs::path>& path
     return {.train = wanted.train ? samples_of(name, std::move(table), classes) : nullptr, .test = nullptr};
   add_note(table.note,
            fmt::format("{} of {} rows for testing by the seed {}", testing.size(), count, request.seed));
-  DataSplits splits{
-      .train = nullptr, .test = nullptr, .digests = digests_of_drawn(testing, count, digest_at)};
+  DataSplits splits{.train = nullptr, .test = nullptr, .digests = digests_of_drawn(testing, contents)};
   for (const std::int64_t row : testing) {
     const auto file = std::upper_bound(table.ends.begin(), table.ends.end(), static_cast<std::size_t>(row)) -
                       table.ends.begin();
@@ -147,6 +149,8 @@ DataSplits pair_of_tables(const fs::path& folder, const DataRequest& request, Wa
   if (has_test) {
     CsvTable table = read_csv(test, options);
     check_numbers(table, classes, test, options.known_file);
+    const Seen seen = request.whole ? seen_in_training(request, {}, row_contents(table)) : Seen();
+    if (!seen.text.empty()) table.warnings.push_back(seen.text);
     splits.test = samples_of(test.filename().string(), std::move(table), classes);
   }
   return splits;

@@ -160,10 +160,13 @@ void write_folder_config(const std::string& folder, const TrainOptions& options,
   const std::string before = folder_config_text(folder);
   Json config = what_trains(options);
   config["data"] = data_of(data.kind(), data.format);
-  if (data.kind().table) config["data"]["column_largest"] = column_largest(options, *data.train);
-  if (const auto characters = characters_of(*data.train)) config["data"]["characters"] = *characters;
-  if (!data.digests.digests.empty())
-    config["data"]["drawn"] = {{"of", data.digests.samples}, {"digests", data.digests.digests}};
+  if (data.kind().table) config["data"]["column_largest"] = column_largest(options, data.column_largest);
+  if (data.characters) config["data"]["characters"] = *data.characters;
+  if (!data.digests.digests.empty()) {
+    Json& drawn = config["data"]["drawn"];
+    drawn = {{"of", data.digests.samples}, {"digests", data.digests.digests}};
+    if (!data.digests.bytes.empty()) drawn["bytes"] = data.digests.bytes;
+  }
   config["loss"] = loss_name(options, data.kind());
   config.update(how_trained(options, global_batch));
   config["switches"] = options.switches;

@@ -266,6 +266,48 @@ class Warnings(ProgramTest):
         self.assertEqual(tested, 40)
         self.assertNotIn("of the training", said)
 
+    def test_pictures_are_known_again_by_what_is_in_them(self):
+        pets, said_of = self.pictures("pets"), "samples that the training had are among these"
+        self.assert_ok(self.train("lenet", pets, "--checkpoint-dir", self.ck))
+        drawn = len((self.ck / "testing.txt").read_text().splitlines())
+        for layout in ("renamed/{label}/x{i}.png", "deeper/{label}/below/{i}.png", "split/{part}/{label}/{i}.png"):
+            for label in ("left", "right"):
+                for i, picture in enumerate(sorted((pets / label).iterdir())):
+                    for part in ("train", "test"):
+                        path = self.folder / layout.format(part=part, label=label, i=i)
+                        path.parent.mkdir(parents=True, exist_ok=True)
+                        shutil.copy(picture, path)
+            with self.subTest(layout=layout):
+                tested, said = self.evaluated(self.folder / layout.split("/")[0])
+                self.assertEqual(tested, 40)
+                self.assertIn(f"{drawn} of {drawn} {said_of} 40, so that it may have learnt from about 40", said)
+        names = self.folder / "named"
+        names.mkdir()
+        for i, picture in enumerate(sorted(pets.rglob("*.png"))):
+            shutil.copy(picture, names / f"{i}.png")
+        (names / "list.csv").write_text("file,label\n" + "".join(f"{i}.png,{picture.parent.name}\n" for i, picture in enumerate(sorted(pets.rglob("*.png")))))
+        self.assertIn(said_of, self.evaluated(names)[1])
+        config = self.ck / "config.json"  # of a folder of an earlier version
+        found = json.loads(config.read_text())
+        self.assertEqual(len(found["data"]["drawn"].pop("bytes")), drawn)
+        config.write_text(json.dumps(found))
+        tested, said = self.evaluated(self.folder / "renamed")
+        self.assertEqual(tested, 40)
+        self.assertIn("is of a version that kept names of pictures and not what is in them", said)
+        self.assert_ok(self.ask("--steps", 3))
+        self.assertIn(said_of, self.evaluated(self.folder / "renamed")[1])
+
+    def test_rows_are_known_again_in_a_test_table(self):
+        rows = [f"{self.numbers.random()},{i % 2}" for i in range(60)]
+        self.assert_ok(self.train("mlp", self.table("a,label", rows), "--checkpoint-dir", self.ck))
+        folder = self.folder / "pair"
+        folder.mkdir()
+        for name in ("train.csv", "test.csv"):
+            (folder / name).write_text("a,label\n" + "".join(row + "\n" for row in rows[::-1]))
+        tested, said = self.evaluated(folder)
+        self.assertEqual(tested, 60)
+        self.assertIn("samples that the training had are among these 60", said)
+
     def test_a_label_that_its_name_alone_has_chosen_is_told(self):
         points = [f"{i % 5},{i % 3},{('blue', 'red')[i % 2]}" for i in range(60)]
         result = self.assert_ok(self.train("mlp", self.table("x,y,colour", points), ranks=2))
