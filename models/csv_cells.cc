@@ -261,8 +261,9 @@ std::string place_text(const CellPlace& cell, bool of_several_files) {
 }
 
 void throw_no_number(const CellPlace& cell) {
-  throw InvalidArgumentError("{}, line {}, column {}: {:?} is no number that f32 holds", cell.file, cell.line,
-                             cell.column + 1, cell.text);
+  throw InvalidArgumentError(
+      "{}, line {}, column {}: {:?} is no number that f32 holds, and its column is one of numbers", cell.file,
+      cell.line, cell.column + 1, cell.text);
 }
 
 }  // namespace kolo::models::detail

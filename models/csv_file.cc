@@ -99,9 +99,13 @@ void CsvFile::check_columns(const Fields& fields) const {
                                 : fmt::format("lines {} to {}, which quotes join", row_line_, last_line_);
   const bool has_open = std::any_of(fields.begin(), fields.end(),
                                     [](std::string_view field) { return field.starts_with('"'); });
-  throw InvalidArgumentError("{}, {}: {}; the first line has {}{}", name_, lines,
-                             count_of(fields.size(), "column"), columns,
-                             has_open ? ", and here a quote begins a field that none ends" : "");
+  const std::string separator =
+      separator_ == '\t' ? "a tab" : fmt::format("{:?}", std::string(1, separator_));
+  throw InvalidArgumentError(
+      "{}, {}: {}; the first line has {}{}", name_, lines, count_of(fields.size(), "column"), columns,
+      has_open                  ? ", and here a quote begins a field that none ends"
+      : fields.size() > columns ? fmt::format("; a field with {} in it must be in quotes", separator)
+                                : "; each must have as many, and an empty one stands between two separators");
 }
 
 }  // namespace kolo::models::detail

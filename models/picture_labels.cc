@@ -110,8 +110,9 @@ void PictureLabels::take_words(ImageFolder& found) const {
   std::set<std::string> words;
   for (std::size_t row = 0; row < words_.size(); ++row) {
     if (words_[row].empty() && !is_split())
-      throw InvalidArgumentError("{}, line {}: the picture {:?} has no class", file_, lines_[row],
-                                 found.files[row].filename().string());
+      throw InvalidArgumentError(
+          "{}, line {}: the picture {:?} has no class; write one, or take the line out", file_, lines_[row],
+          found.files[row].filename().string());
     for (std::string& word : words_in(words_[row])) words.insert(std::move(word));
   }
   found.classes.assign(words.begin(), words.end());

@@ -202,11 +202,13 @@ std::optional<std::string> characters_of(const SampleSet& samples) {
 std::shared_ptr<const SampleSet> text_samples(std::string name, std::shared_ptr<const Text> text,
                                               const TextSamplesOptions& options) {
   const Share share = share_of(*text, options.begin, options.end);
-  if (options.length < 1 || share.size <= options.length)
+  if (options.length < 1)
+    throw InvalidArgumentError("{}: samples of {} bytes; each must have at least 1", name, options.length);
+  if (share.size <= options.length)
     throw InvalidArgumentError(
-        "{}: {} tokens of the text for samples of {} and the token behind; it needs 1 or "
-        "more in a sample, and at least one sample",
-        name, share.size, options.length);
+        "{}: {} of the text's {} bytes are for this part, and a sample has {} and one behind; it needs a "
+        "longer text, or shorter samples (--context)",
+        name, share.size, text->tokens().size(), options.length);
   SampleKind kind{.name = std::move(name),
                   .shape = {options.length},
                   .classes = static_cast<std::int64_t>(text->alphabet().size()),

@@ -76,14 +76,20 @@ class Collector {
  private:
   void take_picture(const fs::path& path) {
     if (sample_.rank() != 3)
-      throw InvalidArgumentError("{}: a picture, and the model takes {} and no images", path.string(),
-                                 sample_);
+      throw InvalidArgumentError(
+          "{}: a picture, and the model takes {} and no images; name tables (.csv) or arrays (.npy)",
+          path.string(), sample_);
     pictures_.files.push_back(path);
     pictures_.labels.push_back(0);
     found_.names.push_back(path.string());
   }
 
   void take_folder(const fs::path& path) {
+    if (sample_.rank() != 3)
+      throw InvalidArgumentError(
+          "{}: a folder, and the model takes {} and no images; name the files in it: tables (.csv) or arrays "
+          "(.npy)",
+          path.string(), sample_);
     const std::vector<fs::path> files = images_below(path, left_out_);
     if (files.empty())
       throw InvalidArgumentError("{}: there are no pictures in the folder; they must end in {}",
@@ -93,7 +99,8 @@ class Collector {
 
   void take_table(const fs::path& path) {
     if (sample_.rank() != 1)
-      throw InvalidArgumentError("{}: a table, and the model takes {}", path.string(), sample_);
+      throw InvalidArgumentError("{}: a table, and the model takes {}; name pictures or arrays (.npy)",
+                                 path.string(), sample_);
     if (!table_) table_ = std::make_shared<const TableSchema>(plain_table(sample_.dim(0)));
     const CsvTable rows = read_csv(path, {.known = table_, .labelled = false});
     if (!rows.note.empty()) found_.notes.push_back(fmt::format("{}: {}", path.string(), rows.note));

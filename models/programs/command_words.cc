@@ -63,19 +63,25 @@ void store_words(const std::vector<std::string>& words, const po::options_descri
                  po::variables_map& values) {
   check_values(words, described);
   po::positional_options_description paths;
-  if (std::any_of(words.begin(), words.end(), [](const std::string& word) {
-        return word == "--predict" || word.starts_with("--predict=");
-      }))
-    paths.add("predict", -1);
+  paths.add("predict", -1);
+  const bool predicts = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word == "--predict" || word.starts_with("--predict=");
+  });
   try {
     // No abbreviations: an option added later would change what they mean.
     const int style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
-    po::store(po::command_line_parser(words).options(described).positional(paths).style(style).run(), values);
+    const auto parsed =
+        po::command_line_parser(words).options(described).positional(paths).style(style).run();
+    for (const auto& option : parsed.options)
+      if (!predicts && option.position_key >= 0)
+        throw UsageError(
+            fmt::format("{:?} stands without an option before it; --data takes what a model learns from, and "
+                        "--predict what it is to predict",
+                        option.value.front()));
+    po::store(parsed, values);
   } catch (const po::unknown_option& error) {
     throw UsageError(fmt::format("there is no option {}{}", error.get_option_name(),
                                  did_you_mean(error.get_option_name(), option_names(described))));
-  } catch (const po::too_many_positional_options_error&) {
-    throw UsageError("an argument stands without an option before it; see kolo-train --help");
   } catch (const po::error& error) {
     throw UsageError(fmt::format("{}; see kolo-train --help", error.what()));
   }

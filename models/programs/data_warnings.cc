@@ -162,7 +162,7 @@ void hint_at_normalize(const SampleSet& train) {
     if (most > kLargeTarget) why.push_back(fmt::format("numbers to find are up to {:.4g}", most));
   }
   if (!why.empty())
-    log_warning("{}: a model learns little so, and --normalize brings all to one size",
+    log_warning("{}: a model learns little from such numbers, and --normalize brings all to one size",
                 fmt::join(why, ", and "));
 }
 

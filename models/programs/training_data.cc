@@ -101,9 +101,10 @@ TrainingData load_training_data(const TrainOptions& options, bool training) {
     data.test = load_data(request, Split::test);
     if (!data.test)
       throw NotFoundError(
-          "--evaluate: there are no test samples in {}; name a folder that has test/CLASS/, test.csv or "
-          "x_test.npy by --data",
-          options.data.value_or("the data folder"));
+          "--evaluate: there are no test samples in {}; {}", options.data.value_or("the data folder"),
+          request.input == DType::i32
+              ? "the last tenth of a text is for testing, and here it is no longer than a sample"
+              : "name a folder that has test/CLASS/, test.csv or x_test.npy by --data");
     if (process().rank == 0) log_info("data: {}", description(*data.test));
     return data;
   }

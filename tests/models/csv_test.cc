@@ -92,7 +92,15 @@ TEST_F(Csv, TakesWhatIsTooSmallForDoublesAsZero) {
 
 TEST_F(Csv, NamesTheLineWithAnotherNumberOfColumns) {
   refuse("1,2,3\n\n1,2\n", "line 3: 2 columns; the first line has 3");
-  refuse("1,2,3\n1,2,3,4\n", "line 2: 4 columns");
+  refuse("1,2,3\n1,2,3,4\n",
+         "line 2: 4 columns; the first line has 3; a field with \",\" in it must be in quotes");
+  refuse("1\t2\n1\t2\t3\n", "a field with a tab in it must be in quotes");
+  refuse("1,2,3\n1,2\n", "the first line has 3; each must have as many");
+}
+
+TEST_F(Csv, SaysThatTheFirstLineAloneHoldsNames) {
+  refuse("a,b,label\n",
+         "there are no samples in it; its first line holds the columns' names, and none follows");
 }
 
 TEST_F(Csv, NamesTheFieldThatIsNoNumber) {

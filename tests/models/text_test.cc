@@ -147,7 +147,8 @@ TEST(TextSamples, BeginAnywhereInTrainingAndEndWithinTheirShare) {
 TEST(TextSamples, RefuseWhatCannotBe) {
   EXPECT_EQ(text_samples("six", shared("abcdef"), {.length = 5})->size(), 1);
   EXPECT_THAT([] { text_samples("six", shared("abcdef"), {.length = 6}); },
-              ThrowsMessage<InvalidArgumentError>(HasSubstr("six: 6 tokens")));
+              ThrowsMessage<InvalidArgumentError>(HasSubstr(
+                  "six: 6 of the text's 6 bytes are for this part, and a sample has 6 and one behind")));
   EXPECT_THROW(text_samples("six", shared("abcdef"), {.length = 2, .begin = 1, .end = 0.5}),
                InvalidArgumentError);
 }

@@ -138,7 +138,7 @@ class Pictures(Predict):
             self.assertEqual({len(row["top"]) for row in rows}, {2}, words)
         self.assert_one_line(self.ask("--predict", "--top", "--json", a), 2, "--top needs a value, and the option --json follows it")
         self.assert_one_line(self.ask("--predict", "--top", 2), 2, "--predict names no file")
-        self.assert_one_line(self.ask("--evaluate", a), 2, "an argument stands without an option before it")
+        self.assert_one_line(self.ask("--evaluate", a), 2, f'"{a}" stands without an option before it; --data takes what a model learns from')
 
     def test_damaged_pictures_are_left_out_counted_and_named_where_that_is_asked(self):
         whole = self.rows(self.ask("--predict", *self.files, "--json"))
@@ -170,7 +170,7 @@ class Pictures(Predict):
         (self.folder / "empty").mkdir()
         (self.folder / "t.csv").write_text("1,2\n")
         for path, words in (("a.txt", ["nothing that can be predicted"]), ("nowhere.png", ["there is no such file"]),
-                            ("empty", ["there are no pictures"]), ("t.csv", ["a table", "[1,28,28]"])):
+                            ("empty", ["there are no pictures"]), ("t.csv", ["a table", "[1,28,28]; name pictures or arrays"])):
             for ranks in (1, 2):
                 self.assert_one_line(self.ask("--predict", self.folder / path, ranks=ranks), 1, path, *words)
 
@@ -364,6 +364,7 @@ class CommandLine(Predict):
             if args:
                 self.assert_one_line(self.ask(*args), 2, *words)
         self.assert_one_line(run("kolo-train", "--predict", table), 2, "needs --checkpoint-dir")
+        self.assert_one_line(self.ask("--predict", self.folder / "table"), 1, "a folder, and the model takes [2] and no images; name the files in it: tables (.csv)")
         self.assert_one_line(run("kolo-train", "--predict", table, "--checkpoint-dir", self.folder / "none"), 2, "there is no folder", "none")
 
     def test_the_training_goes_on_as_if_nobody_had_asked(self):

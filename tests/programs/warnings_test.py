@@ -114,7 +114,7 @@ class Warnings(ProgramTest):
         self.assertNotIn("brings all", self.assert_ok(self.train("mlp", self.table("a,b,label", [f"{i % 5},{i % 3},{i % 2}" for i in range(60)]))).err)
 
     def test_arrays_of_pixels_up_to_255_are_told(self):
-        words = "numbers are up to 255 (pixels may be divided by 255, or be u1, which kolo divides): a model learns little so, and --normalize"
+        words = "numbers are up to 255 (pixels may be divided by 255, or be u1, which kolo divides): a model learns little from such numbers, and --normalize"
         self.assertIn(words, self.assert_ok(self.train("lenet", self.arrays("large", "<f4", 1))).err)
         for result in (self.train("lenet", self.arrays("large", "<f4", 1), "--normalize"), self.train("lenet", self.arrays("small", "<f4", 1 / 255)),
                        self.train("lenet", self.arrays("bytes", "|u1", 1))):
@@ -140,7 +140,7 @@ class Warnings(ProgramTest):
         for i in range(12):
             (folder / f"{i}.png").write_bytes(png([[self.numbers.randrange(256) for _ in range(28)] for _ in range(28)]))
         (folder / "list.csv").write_text("file,price\n" + "".join(f"{i}.png,{i * 1000}.5\n" for i in range(12)))
-        self.assertIn("numbers to find are up to 1.1e+04: a model learns little so, and --normalize", self.assert_ok(self.train("lenet", folder)).err)
+        self.assertIn("numbers to find are up to 1.1e+04: a model learns little from such numbers, and --normalize", self.assert_ok(self.train("lenet", folder)).err)
 
     def test_a_column_that_is_a_name_is_told(self):
         table = self.table("id,a,label", [f"n{i},{i % 5},{i % 2}" for i in range(60)])
