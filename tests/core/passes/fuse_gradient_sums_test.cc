@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/kernels/cpu/conv/image_blocks.h>
@@ -12,6 +11,7 @@
 
 #include "tests/core/gradient_check.h"
 #include "tests/core/passes/placed_step.h"
+#include "tests/core/same_bits.h"
 
 namespace kolo {
 namespace {
@@ -60,13 +60,8 @@ struct FuseGradientSums : ::testing::Test {
   }
   // On two threads, between which a convolution divides its images: the first session fixes it for all.
   void expect_same_bits(const std::vector<Fetch>& fetches) {
-    const auto run = [&](GraphOptions options) {
-      Session session(graph, {.intra_op_parallelism_threads = 2, .graph_options = std::move(options)});
-      return session.run(fetches, feeds);
-    };
-    const auto with = run(both()), without = run(only("layout"));
-    for (std::size_t i = 0; i < with.size(); ++i)
-      EXPECT_EQ(std::memcmp(with[i].raw(), without[i].raw(), with[i].bytes()), 0) << "fetch " << i;
+    kolo::expect_same_bits(graph, fetches, feeds,
+                           {.intra_op_parallelism_threads = 2, .graph_options = both()}, only("layout"));
   }
 
   Graph graph;

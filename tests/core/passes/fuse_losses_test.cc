@@ -1,7 +1,5 @@
 #include <gmock/gmock.h>
 
-#include <cstring>
-
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/losses.h>
@@ -11,6 +9,7 @@
 
 #include "tests/core/gradient_check.h"
 #include "tests/core/passes/placed_step.h"
+#include "tests/core/same_bits.h"
 
 namespace kolo {
 namespace {
@@ -36,13 +35,8 @@ struct FuseLosses : ::testing::TestWithParam<DType> {
     return ops_of(after("fuse_losses", fetches));
   }
   void expect_same_bits(const std::vector<Fetch>& fetches) {
-    const auto run = [&](GraphOptions options) {
-      Session session(graph, {.graph_options = std::move(options)});
-      return session.run(fetches, feeds);
-    };
-    const auto with = run(only("fuse_losses")), without = run({.optimizer_level = OptimizerLevel::l0});
-    for (std::size_t i = 0; i < with.size(); ++i)
-      EXPECT_EQ(std::memcmp(with[i].raw(), without[i].raw(), with[i].bytes()), 0) << "fetch " << i;
+    kolo::expect_same_bits(graph, fetches, feeds, {.graph_options = only("fuse_losses")},
+                           {.optimizer_level = OptimizerLevel::l0});
   }
 
   Graph graph;

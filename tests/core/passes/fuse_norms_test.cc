@@ -1,7 +1,5 @@
 #include <gmock/gmock.h>
 
-#include <cstring>
-
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/kernels/cpu/conv/image_blocks.h>
 #include <kolo/core/ops/basic.h>
@@ -14,6 +12,7 @@
 
 #include "tests/core/gradient_check.h"
 #include "tests/core/passes/placed_step.h"
+#include "tests/core/same_bits.h"
 
 namespace kolo {
 namespace {
@@ -52,10 +51,7 @@ struct FuseNorms : ::testing::Test {
     return options;
   }
   void expect_same_bits(const std::vector<Fetch>& fetches) {
-    const auto with = Session(graph, {.graph_options = both()}).run(fetches, feeds);
-    const auto without = Session(graph, {.graph_options = only("layout")}).run(fetches, feeds);
-    for (std::size_t i = 0; i < with.size(); ++i)
-      EXPECT_EQ(std::memcmp(with[i].raw(), without[i].raw(), with[i].bytes()), 0) << "fetch " << i;
+    kolo::expect_same_bits(graph, fetches, feeds, {.graph_options = both()}, only("layout"));
   }
   // Of a sum of y's elements, each with its own weight.
   Fetch gradient(Output y, Output x) {
@@ -194,14 +190,10 @@ struct FuseLayerNorms : ::testing::TestWithParam<DType> {
   std::vector<std::string> ops(const std::vector<Fetch>& fetches) { return ops_on("GPU", fetches); }
   // Of the graph's nodes, whose device is a virtual GPU's where there is one.
   void expect_same_bits(const std::vector<Fetch>& fetches) {
-    const auto run = [&](GraphOptions options) {
-      options.precision = Precision::f32;
-      Session session(graph, {.graph_options = std::move(options)});
-      return session.run(fetches, feeds);
-    };
-    const auto with = run(only("fuse_norms")), without = run({.optimizer_level = OptimizerLevel::l0});
-    for (std::size_t i = 0; i < with.size(); ++i)
-      EXPECT_EQ(std::memcmp(with[i].raw(), without[i].raw(), with[i].bytes()), 0) << "fetch " << i;
+    GraphOptions with = only("fuse_norms");
+    with.precision = Precision::f32;
+    kolo::expect_same_bits(graph, fetches, feeds, {.graph_options = with},
+                           {.optimizer_level = OptimizerLevel::l0, .precision = Precision::f32});
   }
 
   Graph graph;

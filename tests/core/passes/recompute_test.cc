@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/kernels/cpu/conv/image_blocks.h>
@@ -17,6 +16,7 @@
 
 #include "tests/core/gradient_check.h"
 #include "tests/core/passes/placed_step.h"
+#include "tests/core/same_bits.h"
 
 namespace kolo {
 namespace {
@@ -79,17 +79,13 @@ struct Recompute : ::testing::Test {
   }
   void expect_same_bits(const std::vector<Fetch>& fetches, int threads = 1,
                         Precision precision = Precision::f32) {
-    const auto run = [&](GraphOptions options) {
-      options.precision = precision;
-      Session session(graph, {.inter_op_parallelism_threads = threads,
-                              .use_per_session_threads = true,
-                              .graph_options = std::move(options)});
-      session.run(fetches, feeds);
-      return session.run(fetches, feeds);
-    };
-    const auto anew = run({}), kept = run(without());
-    for (std::size_t i = 0; i < anew.size(); ++i)
-      EXPECT_EQ(std::memcmp(anew[i].raw(), kept[i].raw(), anew[i].bytes()), 0) << "fetch " << i;
+    GraphOptions kept = without();
+    kept.precision = precision;
+    kolo::expect_same_bits(graph, fetches, feeds,
+                           {.inter_op_parallelism_threads = threads,
+                            .use_per_session_threads = true,
+                            .graph_options = {.precision = precision}},
+                           kept);
   }
 
   Graph graph;

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <filesystem>
 
 #include <nlohmann/json.hpp>
@@ -13,6 +12,7 @@
 #include <kolo/core/ops/linalg.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/models/keras/model.h>
+#include <tests/core/same_bits.h>
 #include <tests/models/keras/values.h>
 
 namespace kolo::keras {
@@ -56,14 +56,6 @@ Tensor numbers(const Shape& shape, int step) {
 void train(const Model& model) {
   model.compile({.optimizer = SGD({.lr = 0.1, .momentum = 0.9}), .loss = "mse"});
   for (int i = 0; i < 5; ++i) model.train_on_batch(numbers({6, 3}, 7 + i), numbers({6, 2}, 3 + i));
-}
-
-void expect_same_bits(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    ASSERT_EQ(a[i].shape(), b[i].shape());
-    EXPECT_EQ(std::memcmp(a[i].raw(), b[i].raw(), a[i].bytes()), 0) << i;
-  }
 }
 
 TEST(OwnLayer, TrainsAsTheLayerThatItImitates) {
