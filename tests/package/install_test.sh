@@ -13,6 +13,11 @@ mkdir "$work/part"
 sed "s|$build/bin/kolorun;|$build/bin/kolorun;$build/bin/kolo-missing;|; s|$build/bin/kolorun |&$build/bin/kolo-missing |" "$build/check_built.cmake" >"$work/part/check_built.cmake"
 if output=$(cmake -P "$work/part/check_built.cmake" 2>&1); then echo "a missing program was not noticed" >&2; exit 1; fi
 grep -q "missing are: kolo-missing" <<<"$(tr -s ' \n' ' ' <<<"$output")" || { echo "$output" >&2; exit 1; }
+sed "s|$build/check_built.cmake|$work/part/check_built.cmake|" "$build/cmake_install.cmake" >"$work/part/cmake_install.cmake"
+if cmake -DCMAKE_INSTALL_PREFIX="$work/part/prefix" -P "$work/part/cmake_install.cmake" >/dev/null 2>&1 || [ -e "$work/part/prefix" ]; then
+  echo "a build in part must leave the prefix as it is" >&2
+  exit 1
+fi
 
 cmake --install "$build" --prefix "$work/first" >"$work/install.log"
 # What still points into the first place does not survive the move.

@@ -12,7 +12,7 @@ import subprocess
 import unittest
 
 from data_test import npy, png
-from programs import DEADLINE_S, SOURCE, ProgramTest, command, environment, kolorun, run
+from programs import BIN, DEADLINE_S, SOURCE, ProgramTest, command, environment, kolorun, run
 
 CLASSES = ("left", "none", "right")
 # 28 x 28 pixels, grey 200 in the left half and 20 in the right one, as libwebp 1.2.4 writes them without losses.
@@ -157,6 +157,15 @@ class Pictures(Predict):
             out.unlink()
         self.assert_one_line(self.ask("--predict", self.files[3], self.files[5], "--skip-damaged", "--output", self.folder / "none.csv"), 1, "all 2 samples are damaged")
         self.assertEqual(list(self.folder.glob("none.csv*")), [])
+
+    def test_a_program_in_cpp_says_the_same(self):
+        if not (BIN / "predict_arrays").exists():
+            self.skipTest("the examples are not built")
+        pixels = b"".join(bytes(sum(light(kind, self.numbers), [])) for kind in CLASSES)
+        (self.folder / "x.npy").write_bytes(npy("|u1", "(3, 1, 28, 28)", pixels))
+        told = self.rows(self.ask("--predict", self.folder / "x.npy", "--json"))
+        self.assertEqual(self.assert_ok(run("predict_arrays", self.ck, self.folder / "x.npy")).out,
+                         "".join(f"{one['class']} {one['share']:.4f}\n" for one in told))
 
     def test_a_damaged_picture_is_named_and_no_file_is_left(self):
         self.files[3].write_bytes(self.files[3].read_bytes()[:-30])

@@ -76,6 +76,19 @@ class PyTorch(ProgramTest):
             tensor = net.state_dict()[theirs.removesuffix(".T")]
             self.assertTrue(torch.equal(held[ours], tensor.T if theirs.endswith(".T") else tensor), ours)
 
+    def test_predictions_are_those_of_pytorch_with_the_same_weights(self):
+        net = lenet()
+        self.train(self.folder / "ck", 1, *self.begin_with(net), "--learning-rate", 1e-30)
+        pixels = torch.randint(0, 256, (5, 1, 28, 28), dtype=torch.uint8)
+        (self.folder / "x.npy").write_bytes(npy("|u1", "(5, 1, 28, 28)", pixels.numpy().tobytes()))
+        with torch.no_grad():
+            shares = torch.softmax(net(pixels / 255), 1)
+        lines = self.assert_ok(run("kolo-train", "--checkpoint-dir", self.folder / "ck", "--predict", self.folder / "x.npy", "--top", 10, "--json", "--threads", 1)).out
+        for line, row in zip(lines.splitlines(), shares, strict=True):
+            top = {int(one["class"]): one["share"] for one in json.loads(line)["top"]}
+            torch.testing.assert_close(torch.tensor([top[i] for i in range(10)]), row, rtol=0, atol=2e-5)
+            self.assertEqual(int(json.loads(line)["class"]), row.argmax().item())
+
     def test_a_checkpoint_that_went_through_pytorch_trains_on_as_if_it_had_not(self):
         self.train(self.folder / "ck", 30)
         trained = load(self.folder / "ck" / "model.ckpt-30.safetensors")

@@ -1,5 +1,6 @@
 """What `import kolo` offers, to people and to type checkers."""
 import ast
+import importlib
 import inspect
 import os
 import re
@@ -102,3 +103,20 @@ def test_a_python_without_numpy_gets_one_sentence(tmp_path):
     assert result.returncode == 1
     assert re.fullmatch(r"kolo: \S+/bare/bin/python has no NumPy, .*; install it there first, such as by pip install numpy\n", result.stderr)
     assert (os.path.exists(cache) and os.stat(cache).st_mtime_ns) == before, "nothing was configured"
+
+
+def test_a_build_is_configured_for_its_own_python_again(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(os.path.join(ROOT, "python"))
+    backend = importlib.import_module("wheel_backend")
+    build = tmp_path / "build" / "release"
+    build.mkdir(parents=True)
+    (build / "CMakeCache.txt").write_text("KOLO_PYTHON:STRING=/usr/bin/python3\n")
+    (tmp_path / "CMakeLists.txt").write_text("project(kolo VERSION 0.1.0)\n")
+    commands = []
+    monkeypatch.setattr(backend, "ROOT", str(tmp_path))
+    monkeypatch.setattr(backend, "_check_python", lambda: None)
+    monkeypatch.setattr(backend, "_run", lambda *words: commands.append(words))
+    with pytest.raises(SystemExit, match="no package was built"):
+        backend.build_wheel(str(tmp_path))
+    assert commands[0] == ("cmake", "build/release", f"-DKOLO_PYTHON={sys.executable}")
+    assert commands[-1] == ("cmake", "build/release", "-DKOLO_PYTHON=/usr/bin/python3")

@@ -40,6 +40,11 @@ class Quickstart(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn(f"kolorun -n 2 -- kolo-train --model lenet --data {data} --checkpoint-dir", done.stdout)
 
+    def test_builds_the_programs_alone_in_few_compilations(self):
+        built = [line for line in self.quickstart().stdout.splitlines() if line.startswith("cmake ")]
+        self.assertEqual(built[0], "cmake --preset unity")
+        self.assertRegex(built[1], r"^cmake --build --preset release -j \d+ --target kolo-train kolorun kolo-inspect$")
+
     def test_takes_the_data_folder_of_the_environment_first(self):
         os.makedirs(os.path.join(self.root, "elsewhere", "mnist"))
         self.write_program("scripts/download_mnist.sh", "echo must not download; exit 0")
