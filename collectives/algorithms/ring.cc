@@ -23,11 +23,11 @@ struct Segment {
 
 enum class Phases { both, reduce_scatter, allgather };
 
-// The buffer has one segment for each of n ranks (docs/pictures/ring.svg draws four). In each step a rank sends
-// one segment to the right and receives another from the left. In the first n−1 steps it adds what arrives to
-// its own elements of that segment, and sends the sum on in the next step. Segment r is then complete on rank
-// r. In the other n−1 steps the complete segments go around once more and replace what is there. A segment
-// travels in chunks, so that a rank sends one chunk of a sum while the next one arrives.
+// The buffer has one segment for each of n ranks (docs/pictures/ring.svg draws four). In each step a rank
+// sends one segment to the right and receives another from the left. In the first n−1 steps it adds what
+// arrives to its own elements of that segment, and sends the sum on in the next step. Segment r is then
+// complete on rank r. In the other n−1 steps the complete segments go around once more and replace what is
+// there. A segment travels in chunks, so that a rank sends one chunk of a sum while the next one arrives.
 //
 // In numbers: in step s = 0, 1, …, 2n−3 rank r sends segment r−s−1 and receives segment r−s−2, all modulo n.
 // Every step has the same number C of chunks, so one number counts messages: message m is chunk m mod C of

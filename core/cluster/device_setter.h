@@ -25,8 +25,8 @@ using PsLoad = std::function<double(const Node& op)>;
 /// Bytes of the op's output. Throws InvalidArgumentError `Op <op> must have a single output` of known shape.
 double byte_size(const Node& op);
 
-/// Each op goes to the task with the least load, the first of equal ones; copies share their loads. One thread
-/// at a time, as whoever builds a graph.
+/// Each op goes to the task with the least load, the first of equal ones; copies share their loads. One
+/// thread at a time, as whoever builds a graph.
 class GreedyLoadBalancing {
  public:
   /// Throws InvalidArgumentError unless there is a task and `load` is callable.

@@ -56,9 +56,10 @@ struct PartitionedVariableOptions {
   bool local = false;
 };
 
-/// A value: the handle of variables `<name>/part_0`, `<name>/part_1`, … that together are one tensor. Whatever treats
-/// variables (optimizers, device functions, initialisers) treats each part as one; checkpoints hold the whole
-/// under `<name>`, so that any number of parts is restored from it, and a plain variable of that name.
+/// A value: the handle of variables `<name>/part_0`, `<name>/part_1`, … that together are one tensor.
+/// Whatever treats variables (optimizers, device functions, initialisers) treats each part as one;
+/// checkpoints hold the whole under `<name>`, so that any number of parts is restored from it, and a plain
+/// variable of that name.
 class PartitionedVariable {
  public:
   PartitionedVariable() = default;

@@ -93,9 +93,9 @@ struct AccumulatorOptions {
   std::string shared_name = {};
 };
 
-/// A handle, as cheap as an Output, and a value. An accumulator has a sum, a number of gradients in it and a time step of
-/// its own, at first 0; it lives as long as its session, on a server as long as its container. No gradient
-/// flows through it. f32 and f64.
+/// A handle, as cheap as an Output, and a value. An accumulator has a sum, a number of gradients in it and a
+/// time step of its own, at first 0; it lives as long as its session, on a server as long as its container.
+/// No gradient flows through it. f32 and f64.
 class Accumulator {
  public:
   const std::string& name() const { return handle_.node->name(); }

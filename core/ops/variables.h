@@ -19,8 +19,8 @@ struct VariableOptions {
   std::string shared_name = {};
 };
 
-/// A handle, as cheap as an Output, and a value. Variable `v` is the nodes v (the storage), v/Assign (its initialiser) and
-/// v/read.
+/// A handle, as cheap as an Output, and a value. Variable `v` is the nodes v (the storage), v/Assign (its
+/// initialiser) and v/read.
 class Variable {
  public:
   Variable() = default;

@@ -8,9 +8,9 @@
 
 namespace kolo::keras {
 
-/// A value. Names: accuracy (acc), crossentropy (ce), which choose by the loss; binary_accuracy, categorical_accuracy,
-/// sparse_categorical_accuracy, top_k_categorical_accuracy and sparse_top_k_categorical_accuracy (k = 5); any
-/// loss. Or a function with a name.
+/// A value. Names: accuracy (acc), crossentropy (ce), which choose by the loss; binary_accuracy,
+/// categorical_accuracy, sparse_categorical_accuracy, top_k_categorical_accuracy and
+/// sparse_top_k_categorical_accuracy (k = 5); any loss. Or a function with a name.
 class Metric {
  public:
   Metric(const char* name) : Metric(std::string(name)) {}
