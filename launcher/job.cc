@@ -291,7 +291,7 @@ void Job::handle_deadline() {
   if (!deadline_ || Clock::now() < *deadline_ || stage_ == Stage::ended) return;
   if (stage_ == Stage::ending) return kill_everything();
   if (elastic_ && stage_ == Stage::running) return end_for_another_start();
-  if (stage_ == Stage::stopping && ranks_asked_ && !forced_) tell_grace_is_over();
+  if (stage_ == Stage::stopping && ranks_asked_ && !std::exchange(forced_, true)) tell_grace_is_over();
   end_mpirun();
 }
 
@@ -400,6 +400,7 @@ JobResult Job::run() {
   if (!stop_requested_) exit_code_ = end_.exit_code(exit_code_);
   return {.exit_code = exit_code_,
           .stop_requested = stop_requested_ || forced_,
+          .was_cut_short = forced_,
           .last_step = router_.last_step(),
           .end = end_.first_line(),
           .ranks_disagree = router_.ranks_disagree(),

@@ -15,6 +15,7 @@ inline constexpr int kBadCommandLine = 2;
 struct JobResult {
   int exit_code = 0;
   bool stop_requested = false;                 // by a signal to kolorun, or since the job's time ends
+  bool was_cut_short = false;                  // a second signal or the grace's end has ended the ranks
   std::optional<std::int64_t> last_step = {};  // the largest that a rank has told
   std::string end = {};                        // of a job that failed, as kolorun has told it; may be empty
   bool ranks_disagree = false;                 // on what to compute: another start would end alike

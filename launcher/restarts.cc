@@ -65,6 +65,7 @@ class Restarts {
   bool may_start_again(const JobResult& result);
   int final_code(int code) const;
   int code_without_start(int code);
+  void tell_that_it_does_not_go_on(const JobResult& result);
   std::string restart_text() const;
 
   Options options_;
@@ -142,6 +143,16 @@ int Restarts::code_without_start(int code) {
   return may_go_on && options_.requeue ? requeue(options_, last_step_, signals_) : code;
 }
 
+void Restarts::tell_that_it_does_not_go_on(const JobResult& result) {
+  const char* const done = options_.requeue ? "queued" : "started";
+  if (result.was_cut_short)
+    return tell(fmt::format("the ranks were ended before they had stopped: the job is not {} again", done));
+  tell(fmt::format(
+      "the job was asked to stop and ended with exit code {}, not {}: it is not {} again; a program that "
+      "has more to do returns kolo::exit_code()",
+      result.exit_code, options_.stopped_exit_code, done));
+}
+
 int Restarts::run() {
   for (;;) {
     if (elastic_)
@@ -157,10 +168,7 @@ int Restarts::run() {
     const bool goes_on = was_asked && !result.stop_requested && stopped;
     if (stopped && !goes_on && options_.requeue) return requeue(options_, result.last_step, signals_);
     if ((options_.requeue && result.stop_requested) || (was_asked && result.exit_code == 0))
-      tell(fmt::format(
-          "the job was asked to stop and ended with exit code {}, not {}: it is not {} again; a program that "
-          "has more to do returns kolo::exit_code()",
-          result.exit_code, options_.stopped_exit_code, options_.requeue ? "queued" : "started"));
+      tell_that_it_does_not_go_on(result);
     if (is_over(result) || (stopped && !goes_on) || !may_start_again(result))
       return final_code(result.exit_code);
   }

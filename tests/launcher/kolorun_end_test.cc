@@ -121,6 +121,22 @@ TEST(QuietKolorun, SaysThatASecondSignalHasEndedTheRanks) {
                                                 "ranks at once; what was not saved is lost")));
 }
 
+// A program that never had the time to end by itself needs no advice on its exit code.
+TEST(QuietKolorun, SaysThatAJobWhoseRanksWereEndedIsNotQueuedAgain) {
+  for (const bool signals_again : {true, false}) {
+    RunningProgram program(
+        command({"-q", "-n", "2", "--requeue", "--stop-grace", signals_again ? "1000" : "0.5"}, kStubborn));
+    ASSERT_TRUE(program.wait_for("ready", 2));
+    program.signal(SIGINT);
+    if (signals_again) program.signal(SIGTERM);
+    EXPECT_GT(program.finish(), 0);
+    EXPECT_THAT(
+        lines_of(program.err()),
+        ElementsAre(HasSubstr("; what was not saved is lost"),
+                    "kolorun: the ranks were ended before they had stopped: the job is not queued again"));
+  }
+}
+
 TEST(QuietKolorun, SaysThatTheGraceWasNotEnoughAndThatAlone) {
   RunningProgram program(command({"-q", "-n", "2", "--stop-grace", "0.5"}, kStubborn));
   ASSERT_TRUE(program.wait_for("ready", 2));
