@@ -27,6 +27,7 @@
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/base/looks.h>
 #include <kolo/core/base/text.h>
 
 namespace kolo {
@@ -64,14 +65,6 @@ constexpr auto kResidentInterval = 5ms, kQuietResidentInterval = 20ms;
 constexpr auto kQuietAfter = 1s;
 // Channels that one process set may open in the life of a job: their numbers lie in blocks.
 constexpr int kChannelsOfSet = 1 << 16;
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 void set_up_thread(std::optional<int> core) {
   pthread_setname_np(pthread_self(), "kolo-comm");
@@ -213,21 +206,16 @@ void CommThread::run(int channel, std::shared_ptr<Collective> operation, const s
   else run_on_thread(std::move(submission));
 }
 
-// Polls are counted rather than timed: a thread that had no core for a while has not waited.
 bool CommThread::run_here(Collective& operation, std::optional<Clock::time_point>& since) const {
-  const int spin = crowded_ ? kCrowdedSpinPolls : kCallerSpinPolls;
-  const int limit = spin + (crowded_ ? kCrowdedYieldPolls : 0);
+  Looks looks = crowded_ ? Looks(kCrowdedSpinPolls, kCrowdedYieldPolls) : Looks(kCallerSpinPolls, 0);
   operation.start();
-  int polls = 0;
-  for (int idle = 0; idle < limit; ++idle) {
-    if (++polls == kPollsBeforeClock) since = Clock::now();
+  for (int polls = 1;; ++polls) {
+    if (polls == kPollsBeforeClock) since = Clock::now();
     const Progress progress = operation.progress();
     if (progress == Progress::finished) return true;
-    if (progress == Progress::advanced) idle = 0;
-    else if (idle < spin) relax();
-    else sched_yield();
+    if (progress == Progress::advanced) looks.begin_again();
+    else if (!looks.go_on()) return false;
   }
-  return false;
 }
 
 void CommThread::run_on_thread(Submission submission) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/looks.h>
 #include <kolo/core/base/stop_signal.h>
 
 namespace kolo {
@@ -75,7 +76,7 @@ void ThreadPool::withdraw(WorkSource& source) {
     while (*link != &source) link = &(*link)->next_;
     *link = source.next_;
   }
-  for (int i = 0; i < kLooks && source.visitors_.load() > 0; ++i) std::this_thread::yield();
+  for (Looks looks(0, kLooks); source.visitors_.load() > 0 && looks.go_on();) continue;
   // The lock even where nobody is left: who left last may still hold it.
   MutexLock lock(mutex_);
   while (source.visitors_.load() > 0) left_.wait(mutex_);

@@ -221,6 +221,26 @@ TEST_F(CommThreadTest, CallerHandsOverAnOperationThatWaitsLong) {
   thread_.call([&] { EXPECT_EQ(thread_.finished()[a_].ticket, 0); });
 }
 
+// On a busy machine each offer of the core takes milliseconds, as each look does here.
+TEST_F(CommThreadTest, CallerHandsOverAfterMillisecondsHoweverFewLooksItHad) {
+  struct Slow final : Collective {
+    void start() override {}
+    Progress progress() override {
+      if (std::this_thread::get_id() != caller) return Progress::finished;
+      ++looks;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return Progress::none;
+    }
+    bool needs_comm_thread() const override { return false; }
+    const std::thread::id caller = std::this_thread::get_id();
+    int looks = 0;
+  };
+  const auto operation = std::make_shared<Slow>();
+  thread_.set_crowded(true);
+  thread_.run(a_, operation, "the test");
+  EXPECT_LE(operation->looks, 50 + 20 + 2);  // those at once, and 20 ms
+}
+
 TEST_F(CommThreadTest, HandedOverOperationEndsWhenTheThreadIsClosed) {
   const auto operation = std::make_shared<AnyThreads>();
   operation->polls_to_finish = std::numeric_limits<int>::max();
