@@ -86,8 +86,9 @@ std::vector<std::string> compose_srun(const Options& options, const Surroundings
   if (tagged) command.emplace_back("--label");
   const auto& variables = found.variables;
   const bool is_in_step = std::find(variables.begin(), variables.end(), "SLURM_STEP_ID") != variables.end();
-  // The step of an elastic job's last start is over for Slurm when a lost host has said so.
-  if (is_in_step || options.elastic) command.emplace_back("--overlap");
+  // The step of the last start is over for Slurm when a lost host has said so, and each rank has ended: one
+  // that ignores SIGTERM lives on for the site's KillWait, half a minute as a rule.
+  if (is_in_step || options.elastic || options.restarts > 0) command.emplace_back("--overlap");
   if (options.bind == Bind::none) command.emplace_back("--cpu-bind=none");
   if (options.allotment->groups > 1) {
     command.push_back(fmt::format("--het-group=0-{}", options.allotment->groups - 1));

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import tempfile
+import time
 import unittest
 
 import hosts
@@ -109,6 +110,21 @@ class Start(unittest.TestCase):
         job = self.lab.submit("echo on $(hostname); exit 7\n", "-n1")
         self.assertEqual((self.lab.wait_until_over(job)["JobState"], self.lab.show(job)["ExitCode"]), ("FAILED", "7:0"))
         self.assertIn("on node", self.lab.output(job))
+
+
+class SlowSite(unittest.TestCase):
+    """Slurm kills what does not end at SIGTERM after half a minute, as it does on most sites."""
+
+    def test_a_job_starts_again_although_a_rank_of_the_last_start_does_not_end(self):
+        fails = 'echo starts; if [ $SLURM_PROCID = 1 ]; then sleep 0.5; exit 3; fi; trap "" TERM; while sleep 0.1; do :; done'
+        with slurm.Slurm(hosts.Hosts(2), KillWait=30) as lab:
+            began = time.monotonic()
+            result = lab.run(["salloc", "-Q", "-N2", "-n2", KOLORUN, "-q", "--restarts", 1, "sh", "-c", fails])
+            self.assertLess(time.monotonic() - began, 30 * hosts.SLOWDOWN, result)
+            self.assertEqual(result.code, 3, result)
+            self.assertEqual(result.out.count("starts"), 4, result)
+            self.assertEqual(result.err.count("rank 1 on node2 ended with exit code 3"), 2, result)
+            self.assertNotIn("is gone", result.err)
 
 
 if __name__ == "__main__":

@@ -62,6 +62,9 @@ TEST(Srun, StartsAllComponentsOfAHeterogeneousJob) {
 TEST(Srun, SharesTheStepThatKolorunRunsIn) {
   EXPECT_THAT(line(job({{"a", 1}}), {"SLURM_STEP_ID"}), HasSubstr("--overlap "));
   EXPECT_THAT(line(job({{"a", 1}})), Not(HasSubstr("--overlap")));
+  Options again = job({{"a", 1}});
+  again.restarts = 1;
+  EXPECT_THAT(line(again), HasSubstr("--overlap "));
 }
 
 TEST(Srun, SharesTheNodesWithTheStepOfAnElasticJobsLastStart) {
