@@ -51,8 +51,7 @@ ClientCall::ClientCall(std::shared_ptr<RpcChannel> channel, std::string method, 
     : channel_(std::move(channel)),
       transport_(channel_->transport()),
       method_(std::move(method)),
-      context_(std::make_unique<grpc::ClientContext>()),
-      reactor_(std::make_unique<Reactor>(*this)) {
+      context_(std::make_unique<grpc::ClientContext>()) {
   const Caller& caller = channel_->caller();
   context_->AddMetadata(kCallerKey, caller.name);
   context_->AddMetadata(kVersionKey, rpc_version());
@@ -88,6 +87,7 @@ void ClientCall::start(bool reads) {
   auto self = shared_from_this();
   MutexLock lock(mutex_);
   self_ = std::move(self);
+  reactor_ = std::make_unique<Reactor>(*this);
   hand_over(reactor_.get());
   grpc::GenericStub(transport_).PrepareBidiStreamingCall(context_.get(), method_, {}, reactor_.get());
   reactor_->AddHold();  // for what other threads send; see let_go()
@@ -195,7 +195,7 @@ void ClientCall::answered(const grpc::Status& status) {
 }
 
 void ClientCall::write_done(bool ok) {
-  std::deque<Outgoing> dropped;  // destroyed without the lock
+  Outgoings dropped;  // destroyed without the lock
   grpc::ByteBuffer written;
   MutexLock lock(mutex_);
   writing_ = false;
@@ -207,7 +207,7 @@ void ClientCall::write_done(bool ok) {
 
 void ClientCall::call_done(const grpc::Status& status) {
   std::exception_ptr error;
-  std::deque<Outgoing> dropped;
+  Outgoings dropped;
   std::shared_ptr<ClientCall> self;
   {
     MutexLock lock(mutex_);

@@ -1,7 +1,6 @@
 // One call to another process: messages each way until a status ends it.
 #pragma once
 
-#include <deque>
 #include <exception>
 #include <memory>
 #include <string>
@@ -89,12 +88,12 @@ class ClientCall : public Call, public std::enable_shared_from_this<ClientCall> 
   const std::shared_ptr<grpc::Channel> transport_;
   const std::string method_;
   std::unique_ptr<grpc::ClientContext> context_;  // until call_done()
-  std::unique_ptr<Reactor> reactor_;
-  std::unique_ptr<UnaryReactor> unary_;  // from start_unary() on
-  grpc::ByteBuffer incoming_;            // the transport's, while a read is under way
+  std::unique_ptr<Reactor> reactor_;              // from start() on
+  std::unique_ptr<UnaryReactor> unary_;           // from start_unary() on
+  grpc::ByteBuffer incoming_;                     // the transport's, while a read is under way
 
   Mutex mutex_;
-  std::deque<Outgoing> queue_ KOLO_GUARDED_BY(mutex_);
+  Outgoings queue_ KOLO_GUARDED_BY(mutex_);
   grpc::ByteBuffer outgoing_ KOLO_GUARDED_BY(mutex_);
   bool last_given_ KOLO_GUARDED_BY(mutex_) = false;
   bool last_sent_ KOLO_GUARDED_BY(mutex_) = false;

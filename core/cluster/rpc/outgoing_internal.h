@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 
@@ -58,6 +59,9 @@ class Outgoing {
   std::size_t sent_ = 0;
   std::size_t chunk_bytes_ = 0;
 };
+
+/// What waits to be sent: mostly nothing, which costs nothing.
+using Outgoings = std::list<Outgoing>;
 
 /// The bytes of a received message, as they lie: valid as long as this.
 class MessagePieces {

@@ -230,8 +230,8 @@ grpc::ServerGenericBidiReactor* RpcServer::Impl::reactor_for(grpc::GenericCallba
     connections_->call_refused(context.peer());
     return RefusedCall::make(shared_, refusal);
   }
-  connections_->call_accepted(context.peer());
   const auto call = std::make_shared<ServerCall>(shared_, context);
+  connections_->call_accepted(call->peer());
   if (!header(context, kGreetKey).empty()) call->StartSendInitialMetadata();
   std::exception_ptr refused;
   {

@@ -106,7 +106,6 @@ std::exception_ptr refusal_of(const grpc::GenericCallbackServerContext& context,
 void ServerCall::check_destination() {
   const auto& options = shared_->options;
   sender_ = checked_name(header(context_, kCallerKey), "caller");
-  from_ = fmt::format("{} at {}", sender_, peer_);
   const std::string wanted = header(context_, kTaskKey);
   const std::string cluster = header(context_, kClusterKey);
   if ((!wanted.empty() && wanted != options.task) ||
@@ -181,7 +180,7 @@ void ServerCall::send(Outgoing outgoing) {
 }
 
 void ServerCall::send_last(Outgoing outgoing) {
-  std::deque<Outgoing> dropped;  // destroyed without the lock
+  Outgoings dropped;  // destroyed without the lock
   MutexLock lock(mutex_);
   if (std::exchange(finishing_, true)) return;
   if (cancelled_) dropped.swap(queue_);
@@ -245,7 +244,7 @@ void ServerCall::advance() {
 
 void ServerCall::OnWriteDone(bool ok) {
   take_over(this);
-  std::deque<Outgoing> dropped;  // destroyed without the lock
+  Outgoings dropped;  // destroyed without the lock
   grpc::ByteBuffer written;
   MutexLock lock(mutex_);
   writing_ = false;
@@ -255,7 +254,7 @@ void ServerCall::OnWriteDone(bool ok) {
 }
 
 void ServerCall::finish(std::exception_ptr error) {
-  std::deque<Outgoing> dropped;
+  Outgoings dropped;
   MutexLock lock(mutex_);
   if (std::exchange(finishing_, true)) return;
   if (error != nullptr || cancelled_) dropped.swap(queue_);
@@ -271,7 +270,7 @@ void ServerCall::cancel() {
 void ServerCall::OnCancel() {
   take_over(this);
   const auto self = shared_from_this();
-  std::deque<Outgoing> dropped;
+  Outgoings dropped;
   {
     // At once, whatever its handler does: only a finished call lets go of the values that its client has
     // left, and handlers wait for that.
@@ -328,7 +327,7 @@ void ServerCall::OnDone() {
 
 void ServerCall::handle(std::function<void()> work) {
   shared_->threads->run([self = shared_from_this(), work = std::move(work)] {
-    caller_of_thread = self->from_;
+    caller_of_thread = fmt::format("{} at {}", self->sender_, self->peer_);
     try {
       work();
     } catch (...) {

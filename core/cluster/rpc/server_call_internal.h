@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -124,6 +123,7 @@ class ServerCall final : public grpc::ServerGenericBidiReactor,
   const Served& served() const { return *shared_->served; }
   std::size_t chunk_bytes() const { return shared_->options.limits.chunk_bytes; }
   const std::string& sender() const { return sender_; }  // a task, or `client`
+  const std::string& peer() const { return peer_; }      // its address
   bool is_watch() const { return is_watch_; }
   /// Whether a message that should have come has been waited for longer than the limits allow.
   bool is_stalled(std::chrono::steady_clock::time_point now) const {
@@ -151,7 +151,6 @@ class ServerCall final : public grpc::ServerGenericBidiReactor,
   const std::string method_name_;
   const std::string peer_;
   std::string sender_;
-  std::string from_;  // the sender and its address
   bool is_watch_;
   std::stop_source stop_;
   const Deadline deadline_;  // and stop
@@ -162,7 +161,7 @@ class ServerCall final : public grpc::ServerGenericBidiReactor,
   std::atomic<std::chrono::steady_clock::time_point> silent_since_ = kNotSilent;
 
   Mutex mutex_;
-  std::deque<Outgoing> queue_ KOLO_GUARDED_BY(mutex_);
+  Outgoings queue_ KOLO_GUARDED_BY(mutex_);
   grpc::ByteBuffer outgoing_ KOLO_GUARDED_BY(mutex_);
   bool writing_ KOLO_GUARDED_BY(mutex_) = false;
   bool cancelled_ KOLO_GUARDED_BY(mutex_) = false;

@@ -126,21 +126,24 @@ std::shared_ptr<Call> LocalWorker::run_part(const RunPartRequest& request, const
     return call;
   }
   // Not by owning the worker, whose end waits for the thread.
-  auto run = [impl = impl_.get(), call, admitted, request, deadline, done = std::move(done)] {
+  auto run = [impl = impl_.get(), call, admitted](const RunPartRequest& asked, const Deadline& until,
+                                                  const auto& tell) {
     PartResult result;
     std::exception_ptr error;
     const auto began = std::chrono::steady_clock::now();
     try {
-      result = impl->run(admitted, request, deadline, call->cancellation);
+      result = impl->run(admitted, asked, until, call->cancellation);
     } catch (...) {
       error = std::current_exception();
     }
     admitted.part->note_run(std::chrono::steady_clock::now() - began);
-    done(error, std::move(result));
+    tell(error, std::move(result));
   };
   // A quick one here: who brings the request may be a thread of the transport, which must not wait.
-  if (admitted.part->is_quick(request.taken.size())) run();
-  else impl_->threads().run(std::move(run));
+  if (admitted.part->is_quick(request.taken.size())) run(request, deadline, done);
+  else
+    impl_->threads().run(
+        [run = std::move(run), request, deadline, done = std::move(done)] { run(request, deadline, done); });
   return call;
 }
 
