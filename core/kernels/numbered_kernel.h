@@ -1,6 +1,7 @@
 // Kernels whose work on a stream is the same in every step but for a number that the host chooses.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include <kolo/core/kernels/kernel.h>
@@ -19,6 +20,8 @@ class NumberedKernel : public Kernel {
   virtual void put_numbers(KernelContext& context, std::span<const StepNumber> numbers) = 0;
   /// As compute(), by the number that lies there when the stream comes to it.
   virtual void compute_by_number(KernelContext& context) = 0;
+  /// As compute(), by this number, wherever it came from: what is kept is compared with it.
+  virtual void compute_with(KernelContext& context, std::uint64_t number) = 0;
 };
 
 }  // namespace kolo

@@ -113,11 +113,16 @@ class SegmentKernel final : public Kernel {
                         [](StreamKernel* kernel) { return kernel->numbered() != nullptr; });
   }
 
-  // By the numbers of this launch.
+  // By the numbers of this launch, as the host has them: whether they lie where they are read is part of what
+  // is checked.
   void put_again(Stream& stream) {
     stream.enqueue([&] {
-      for (std::size_t m = 0; m < members_.size(); ++m)
-        kernels_[m]->put(*members_[m].context, stream.native());
+      auto number = numbers_.begin();
+      for (std::size_t m = 0; m < members_.size(); ++m) {
+        KernelContext& context = *members_[m].context;
+        if (kernels_[m]->numbered() == nullptr) kernels_[m]->put(context, stream.native());
+        else kernels_[m]->put_with(context, stream.native(), number++->value);
+      }
     });
   }
 

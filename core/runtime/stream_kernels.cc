@@ -53,6 +53,11 @@ class QueuedKernel final : public Kernel, public StreamKernel {
     });
   }
   NumberedKernel* numbered() override { return numbered_; }
+  void put_with(KernelContext& context, void* native, std::uint64_t number) override {
+    context_ = &context;
+    context.native_stream = native;
+    with_name([&] { numbered_->compute_with(context, number); });
+  }
   const KernelTimes& times() const { return times_; }
 
  private:
@@ -333,6 +338,10 @@ void StreamKernel::comes_behind_fence(Kernel& fence) {
 
 void StreamKernel::put(KernelContext& /*context*/, void* /*native*/) {
   throw InternalError("the work of node {} cannot be put on a stream by itself", node_name());
+}
+
+void StreamKernel::put_with(KernelContext& context, void* native, std::uint64_t /*number*/) {
+  put(context, native);
 }
 
 void StreamKernel::record_end() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -91,6 +92,8 @@ class StreamKernel {
   virtual void put(KernelContext& context, void* native);
   /// The kernel, where its work on a native stream can only be kept with its number apart; else null.
   virtual NumberedKernel* numbered() { return nullptr; }
+  /// The work of such a kernel alone, by a number that does not lie apart.
+  virtual void put_with(KernelContext& context, void* native, std::uint64_t number);
   void record_end();
   void log_begin() const;
   void log_use(const KernelContext& context) const;

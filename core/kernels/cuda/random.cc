@@ -15,9 +15,12 @@ class DrawingKernel : public NumberedKernel {
       : blocks_(static_cast<std::uint64_t>((elements + 3) / 4)),
         first_block_(gpu_of(init).allocator, sizeof(std::uint64_t)) {}
 
-  void compute(KernelContext& context) final { draw(context, {.position = reserve(context)}); }
+  void compute(KernelContext& context) final { compute_with(context, reserve(context)); }
   StepNumber next_number(KernelContext& context) final { return {word(), reserve(context)}; }
   void compute_by_number(KernelContext& context) final { draw(context, {.position_at = word()}); }
+  void compute_with(KernelContext& context, std::uint64_t number) final {
+    draw(context, {.position = number});
+  }
   void put_numbers(KernelContext& context, std::span<const StepNumber> numbers) final {
     check_cuda(launch_numbers(stream_of(context), numbers), "numbers of a step");
   }
