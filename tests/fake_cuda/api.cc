@@ -6,10 +6,14 @@
 #include <cstring>
 #include <memory>
 #include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "calls.h"
+#include "graphs.h"
 #include "launches.h"
 #include "memory.h"
 #include "streams.h"
@@ -59,8 +63,15 @@ void check_host(const void* memory, std::size_t bytes, const char* end) {
     report("the {} is device memory, not the host's", end);
 }
 
+// What a graph copies must lie where it lay: CUDA refuses to keep a copy of memory that is not pinned.
+void check_kept_copy(const void* host, std::size_t bytes, cudaStream_t stream) {
+  if (is_capturing(stream) && find_memory(host, bytes).place == Place::pageable)
+    report("a copy of memory that is not pinned, while the stream captures");
+}
+
 void to_device(std::byte* target, const void* source, std::size_t bytes, cudaStream_t stream) {
   check_host(source, bytes, "source");
+  check_kept_copy(source, bytes, stream);
   if (find_memory(source, bytes).place == Place::pinned)  // is read when its turn comes
     return enqueue(stream, [=] { std::memcpy(target, source, bytes); });
   const auto* const from = static_cast<const std::byte*>(source);
@@ -69,20 +80,25 @@ void to_device(std::byte* target, const void* source, std::size_t bytes, cudaStr
   });
 }
 
+// KOLO_FAKE_CUDA_REFUSE=pageable: nothing may stop the host, in any step.
+bool refuses_pageable() {
+  static const char* const wish = std::getenv("KOLO_FAKE_CUDA_REFUSE");
+  return wish != nullptr && std::string_view(wish) == "pageable";
+}
+
 // CUDA itself would wait where the target is not pinned; kolo shall not count on it. Pinned memory may be
 // what the stream has still to read.
 void to_host(void* target, const std::byte* source, std::size_t bytes, cudaStream_t stream) {
   check_host(target, bytes, "target");
+  check_kept_copy(target, bytes, stream);
   if (find_memory(target, bytes).place == Place::pageable || breaks("pinned")) {
+    if (refuses_pageable())
+      report("a copy of {} bytes to memory that is not pinned would stop the host", bytes);
     rename_call("cudaMemcpyAsync that stops the host");
     std::memset(target, 0xff, bytes);
   }
   enqueue(stream, [=] { std::memcpy(target, source, bytes); });
 }
-
-struct Graph {
-  Work work;
-};
 
 // KOLO_FAKE_CUDA_PEERS=1: each GPU reaches the others' memory, once that is enabled in both directions.
 bool has_peers() {
@@ -199,6 +215,7 @@ CudaApi make_api() {
     return giving_back("cudaFree", [&] {
       check_not_capturing();
       finish_all(current_gpu());  // it waits for the device
+      check_no_graph_names(memory);
       give_back_memory(current_gpu(), memory);
     });
   };
@@ -212,8 +229,10 @@ CudaApi make_api() {
   };
   api.free_host = [](void* memory) {
     return giving_back("cudaFreeHost", [&] {
+      check_not_capturing();
       current_gpu();
       for (int gpu = 0; gpu < gpus(); ++gpu) finish_all(gpu);
+      check_no_graph_names(memory);
       give_back_pinned(memory);
     });
   };
@@ -243,8 +262,12 @@ CudaApi make_api() {
   api.stream_create_with_flags = [](cudaStream_t* stream, unsigned flags) {
     return call("cudaStreamCreateWithFlags", [&] { return create_stream(stream, flags); });
   };
-  api.stream_create_with_priority = [](cudaStream_t* stream, unsigned flags, int) {
-    return call("cudaStreamCreateWithPriority", [&] { return create_stream(stream, flags); });
+  api.stream_create_with_priority = [](cudaStream_t* stream, unsigned flags, int priority) {
+    return call("cudaStreamCreateWithPriority", [&] {
+      if (priority >= 0)
+        report("priority {} comes before no other; the highest are the least numbers", priority);
+      return create_stream(stream, flags);
+    });
   };
   api.stream_destroy = [](cudaStream_t stream) {
     return giving_back("cudaStreamDestroy", [&] { end_stream(stream); });
@@ -264,8 +287,10 @@ CudaApi make_api() {
   api.stream_wait_event = [](cudaStream_t stream, cudaEvent_t event, unsigned) {
     return call("cudaStreamWaitEvent", [&] { return wait_for(stream, event), cudaSuccess; });
   };
-  api.event_create_with_flags = [](cudaEvent_t* event, unsigned) {
-    return call("cudaEventCreateWithFlags", [&] { return *event = make_event(current_gpu()), cudaSuccess; });
+  api.event_create_with_flags = [](cudaEvent_t* event, unsigned flags) {
+    return call("cudaEventCreateWithFlags", [&] {
+      return *event = make_event(current_gpu(), (flags & cudaEventDisableTiming) == 0), cudaSuccess;
+    });
   };
   api.event_destroy = [](cudaEvent_t event) {
     return giving_back("cudaEventDestroy", [&] { end_event(event); });
@@ -285,13 +310,22 @@ CudaApi make_api() {
       return finish_event(event), cudaSuccess;
     });
   };
-  api.event_elapsed_time = [](float* milliseconds, cudaEvent_t, cudaEvent_t) {
-    return call("cudaEventElapsedTime", [&] { return *milliseconds = elapsed_milliseconds(), cudaSuccess; });
+  api.event_elapsed_time = [](float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+    return call("cudaEventElapsedTime", [&] {
+      check_not_capturing();
+      for (cudaEvent_t const event : {begin, end}) {
+        check_timed(event);
+        advance_to(event);  // a GPU has come that far long ago
+        if (!has_passed(event)) return cudaErrorNotReady;
+      }
+      return *milliseconds = elapsed_milliseconds(), cudaSuccess;
+    });
   };
 
   api.stream_begin_capture = [](cudaStream_t stream, cudaStreamCaptureMode mode) {
     return call("cudaStreamBeginCapture", [&] {
       if (mode != cudaStreamCaptureModeThreadLocal) report("a capture that forbids other threads' calls");
+      begin_naming();
       return begin_capture(stream), cudaSuccess;
     });
   };
@@ -299,43 +333,34 @@ CudaApi make_api() {
     MutexLock lock(state_mutex());
     const bool fails = begins_failing("cudaStreamEndCapture");
     Work work = end_capture(stream);  // which has ended all the same
+    std::vector<const void*> memory = end_naming();
     if (fails || context_is_lost()) return remembered(code_of_failure());
-    count_object(1);
-    *graph = reinterpret_cast<cudaGraph_t>(new Graph{std::move(work)});
+    *graph = make_graph(current_gpu(), std::move(work), std::move(memory));
     return cudaSuccess;
   };
   api.graph_instantiate = [](cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
     return call("cudaGraphInstantiate", [&] {
       check_not_capturing();
-      count_object(1);
-      *made = reinterpret_cast<cudaGraphExec_t>(new Graph(*reinterpret_cast<Graph*>(graph)));
-      return cudaSuccess;
+      return *made = make_executable(graph), cudaSuccess;
     });
   };
-  api.graph_upload = [](cudaGraphExec_t, cudaStream_t stream) {
-    return call("cudaGraphUpload", [&] { return check_stream(stream), cudaSuccess; });
+  api.graph_upload = [](cudaGraphExec_t graph, cudaStream_t stream) {
+    return call("cudaGraphUpload", [&] {
+      check_executable(graph);
+      return check_stream(stream), cudaSuccess;
+    });
   };
   api.graph_launch = [](cudaGraphExec_t graph, cudaStream_t stream) {
-    return call("cudaGraphLaunch", [&] {
-      for (const auto& work : reinterpret_cast<Graph*>(graph)->work) enqueue(stream, work);
-      return cudaSuccess;
-    });
+    return call("cudaGraphLaunch", [&] { return launch_graph(graph, stream), cudaSuccess; });
   };
   api.graph_exec_destroy = [](cudaGraphExec_t graph) {
-    return giving_back("cudaGraphExecDestroy", [&] {
-      count_object(-1);
-      delete reinterpret_cast<Graph*>(graph);
-    });
+    return giving_back("cudaGraphExecDestroy", [&] { end_executable(graph); });
   };
   api.graph_destroy = [](cudaGraph_t graph) {
-    return giving_back("cudaGraphDestroy", [&] {
-      count_object(-1);
-      delete reinterpret_cast<Graph*>(graph);
-    });
+    return giving_back("cudaGraphDestroy", [&] { end_graph(graph); });
   };
   api.graph_get_nodes = [](cudaGraph_t graph, cudaGraphNode_t*, std::size_t* count) {
-    return call("cudaGraphGetNodes",
-                [&] { return *count = reinterpret_cast<Graph*>(graph)->work.size(), cudaSuccess; });
+    return call("cudaGraphGetNodes", [&] { return *count = nodes_of(graph), cudaSuccess; });
   };
   return api;
 }
@@ -345,6 +370,14 @@ CudaApi make_api() {
 float& elapsed_milliseconds() {
   static float milliseconds = 1;
   return milliseconds;
+}
+
+float milliseconds_of(const char* variable, std::int64_t number) {
+  const char* const text = std::getenv(variable);
+  std::istringstream entries(text == nullptr ? "" : text);
+  for (std::string entry; std::getline(entries, entry, ',');)
+    if (entry.starts_with(std::to_string(number) + ":")) return std::stof(entry.substr(entry.find(':') + 1));
+  return 3;
 }
 
 cudaError_t launch(const char* name, cudaStream_t stream, std::function<void()> work) {

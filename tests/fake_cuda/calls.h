@@ -8,7 +8,11 @@
 //                               is a matter of time
 // KOLO_FAKE_CUDA_BREAK=what     as if kolo had a bug: "current", no device is made current; "transpose", the
 //                               first matrix of a product has the wrong flag; "pinned", no memory is pinned;
-//                               "graph", the last piece of work of each graph is lost
+//                               "graph", the last piece of work of each graph is lost; "frame", the first
+//                               graph of a GPU is launched in the place of those that have as many pieces of
+//                               work; "late", each loses its last piece from its 50th launch on; "wait", no
+//                               stream waits for another; "numbers", those of a step are not written; "slot",
+//                               all are read where the one in the middle lies
 #pragma once
 
 #include <cuda_runtime_api.h>

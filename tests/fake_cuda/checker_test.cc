@@ -111,6 +111,93 @@ TEST_F(CheckerDeathTest, ReportsWhatIsNotGivenBackByTheEnd) {
               "not given back: 16 bytes of GPU 0 1 streams, 1 events");
 }
 
+TEST_F(CheckerDeathTest, ReportsTimesOfEventsThatHaveNone) {
+  float milliseconds = 0;
+  const auto asks = [&] {
+    api.event_record(event, stream);
+    api.event_elapsed_time(&milliseconds, event, event);
+  };
+  EXPECT_EXIT(asks(), ExitedWithCode(kReported), "cudaEventElapsedTime: the event was made without a time");
+  const auto asks_too_early = [&] {
+    cudaEvent_t timed = nullptr;
+    api.event_create_with_flags(&timed, cudaEventDefault);
+    api.event_elapsed_time(&milliseconds, timed, timed);
+  };
+  EXPECT_EXIT(asks_too_early(), ExitedWithCode(kReported), "cudaEventElapsedTime: .*never recorded");
+}
+
+// While the stream captures a launch that names the memory.
+class CaptureDeathTest : public CheckerTest {
+ protected:
+  void begin() const {
+    api.stream_begin_capture(stream, cudaStreamCaptureModeThreadLocal);
+    float* const first = device_write<float>(device, 1);
+    launch("one more", stream, [first] { *first += 1; });
+  }
+  cudaGraphExec_t capture() const {
+    begin();
+    cudaGraph_t captured = nullptr;
+    cudaGraphExec_t made = nullptr;
+    api.stream_end_capture(stream, &captured);
+    api.graph_instantiate(&made, captured, 0);
+    api.graph_destroy(captured);
+    return made;
+  }
+  template <typename Call>
+  void expect_reported(const Call& call, const char* words) const {
+    EXPECT_EXIT((begin(), call()), ExitedWithCode(kReported), words);
+  }
+};
+
+TEST_F(CaptureDeathTest, ReportsCallsThatWaitOrTakeMemory) {
+  void* memory = nullptr;
+  expect_reported([&] { api.malloc(&memory, 1); }, "cudaMalloc: the call is not allowed");
+  expect_reported([&] { api.free(device); }, "cudaFree: the call is not allowed");
+  expect_reported([&] { api.host_alloc(&memory, 1, 0); }, "cudaHostAlloc: the call is not allowed");
+  expect_reported([&] { api.free_host(memory); }, "cudaFreeHost: the call is not allowed");
+  expect_reported([&] { api.stream_synchronize(stream); }, "cudaStreamSynchronize: the call is not allowed");
+  expect_reported([&] { api.stream_query(stream); }, "cudaStreamQuery: the call is not allowed");
+  expect_reported([&] { api.event_synchronize(event); }, "cudaEventSynchronize: the call is not allowed");
+  expect_reported([&] { api.event_query(event); }, "cudaEventQuery: the call is not allowed");
+}
+
+TEST_F(CaptureDeathTest, ReportsEventsOfOutsideAndCopiesOfOrdinaryMemory) {
+  expect_reported([&] { api.event_record(event, stream); }, "recorded in a stream that captures");
+  const auto waits = [&] {
+    api.event_record(event, stream);
+    begin();
+    api.stream_wait_event(stream, event, 0);
+  };
+  EXPECT_EXIT(waits(), ExitedWithCode(kReported), "waits for an event of outside");
+  expect_reported([&] { write(device, 1); }, "cudaMemcpyAsync: a copy of memory that is not pinned");
+}
+
+TEST_F(CaptureDeathTest, ReportsMemoryThatAGraphNames) {
+  EXPECT_EXIT((capture(), api.free(device)), ExitedWithCode(kReported),
+              "cudaFree: a graph that can still be launched names the memory");
+}
+
+TEST_F(CaptureDeathTest, ReportsGraphsThatAreGone) {
+  const auto launches = [&] {
+    cudaGraphExec_t const graph = capture();
+    api.graph_exec_destroy(graph);
+    api.graph_launch(graph, stream);
+  };
+  EXPECT_EXIT(launches(), ExitedWithCode(kReported), "cudaGraphLaunch: the graph has been destroyed before");
+  EXPECT_EXIT((capture(), std::exit(0)), ExitedWithCode(kReported), "not given back: 1 objects of libraries");
+}
+
+TEST_F(CaptureDeathTest, AGraphDoesItsWorkAtEachLaunchAndNotBefore) {
+  cudaGraphExec_t const graph = capture();
+  api.memset_async(device, 0, sizeof(float), stream);
+  for (int i = 0; i < 3; ++i) api.graph_launch(graph, stream);
+  float sum = 0;
+  api.memcpy_async(&sum, device, sizeof sum, cudaMemcpyDeviceToHost, stream);
+  api.stream_synchronize(stream);
+  EXPECT_EQ(sum, 3);
+  api.graph_exec_destroy(graph);
+}
+
 TEST_F(CheckerTest, DoesNothingBeforeItIsAskedFor) {
   char back[] = "as it was before";
   write(device, 16);

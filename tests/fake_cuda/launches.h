@@ -26,7 +26,9 @@ T* device_write(void* memory, std::int64_t count) {
 /// One launch: counted as a call, and like one it tells an error that an earlier call has left behind.
 cudaError_t launch(const char* name, cudaStream_t stream, std::function<void()> work);
 
-/// What cudaEventElapsedTime answers: of the engine of cuDNN that ran last. Under state_mutex().
+/// What cudaEventElapsedTime answers: of the engine, or algorithm, that ran last. Under state_mutex().
 float& elapsed_milliseconds();
+/// Of number 20, if the variable says "20:0.5,1:2", half a millisecond; 3 otherwise.
+float milliseconds_of(const char* variable, std::int64_t number);
 
 }  // namespace kolo::fake_cuda

@@ -8,7 +8,9 @@
 #include <cstring>
 #include <map>
 #include <numeric>
+#include <set>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "calls.h"
@@ -99,6 +101,9 @@ Memory& memory() {
   return *all;
 }
 
+thread_local bool names = false;
+thread_local std::set<const void*> named;
+
 // The block that begins at or before an address and has not ended there; nullptr where there is none.
 std::pair<const char* const, Block>* block_at(const void* address) {
   const char* const asked = static_cast<const char*>(address);
@@ -176,6 +181,7 @@ Found find_memory(const void* address, std::size_t bytes) {
     return {};
   }
   const auto& [start, block] = *found;
+  if (names) named.insert(start);
   if (!block.live) report("{} lies in memory of GPU {} that was given back", address, block.gpu);
   if (asked + bytes > start + block.bytes)
     report("{} bytes at {} reach {} bytes beyond the allocation", bytes, address,
@@ -192,6 +198,13 @@ std::byte* on_host(int gpu, const void* address, std::size_t bytes, std::size_t 
     report("{} is not aligned to {} bytes", address, alignment);
   const auto& [start, block] = *block_at(address);
   return block.host + (static_cast<const char*>(address) - start);
+}
+
+void begin_naming() { names = true; }
+std::vector<const void*> end_naming() {
+  names = false;
+  const auto all = std::exchange(named, {});
+  return {all.begin(), all.end()};
 }
 
 std::string memory_left() {

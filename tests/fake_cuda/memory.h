@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace kolo::fake_cuda {
 
@@ -40,6 +41,11 @@ struct Found {
 Found find_memory(const void* memory, std::size_t bytes);
 /// Where the host finds device memory; reported if it is not live memory of that GPU or is not aligned.
 std::byte* on_host(int gpu, const void* memory, std::size_t bytes, std::size_t alignment = 1);
+
+/// From begin_naming() to end_naming() this thread's calls, and its launches, keep which allocations they
+/// name.
+void begin_naming();
+std::vector<const void*> end_naming();
 
 /// What has not been given back; "" where all has.
 std::string memory_left();

@@ -1,7 +1,10 @@
 // What core/kernels/cuda/run.cuh has, for the host: a .cu file that is included behind this is its own twin.
 #pragma once
 
+#include <string_view>
 #include <type_traits>
+
+#include <kolo/core/kernels/cuda/launch.h>
 
 #include "launches.h"
 
@@ -25,10 +28,22 @@ struct OneThread {
   }
 };
 
+// As if a step's numbers had not been written, or all kernels read one of them.
+template <typename Work>
+void spoil_numbers(Work& work, std::int64_t& elements) {
+  if constexpr (requires { work.numbers[0].at; }) {
+    if (fake_cuda::breaks("numbers")) elements = 0;
+    if (fake_cuda::breaks("slot"))
+      for (std::int64_t i = 0; i < elements; ++i) work.numbers[i].value = work.numbers[elements / 2].value;
+  }
+}
+
 template <typename Work>
 cudaError_t run_each(const char* name, cudaStream_t stream, std::int64_t elements, Work work) {
+  static_assert(sizeof(Work) + sizeof elements <= kMostParameterBytes);
   if (elements == 0) return cudaSuccess;
   work.operands(OnHost());
+  spoil_numbers(work, elements);
   return fake_cuda::launch(name, stream, [=] {
     for (std::int64_t i = 0; i < elements; ++i) work(i);
   });
@@ -36,6 +51,7 @@ cudaError_t run_each(const char* name, cudaStream_t stream, std::int64_t element
 
 template <typename Work>
 cudaError_t run_rows(const char* name, cudaStream_t stream, std::int64_t rows, Work work) {
+  static_assert(sizeof(Work) + 2 * sizeof rows <= kMostParameterBytes);
   if (rows == 0) return cudaSuccess;
   work.operands(OnHost());
   return fake_cuda::launch(name, stream, [=] {

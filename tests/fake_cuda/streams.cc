@@ -31,6 +31,7 @@ struct Mark {
 
 struct FakeEvent {
   int gpu = 0;
+  bool is_timed = false;
   bool alive = true;
   std::optional<Mark> mark = {};
 };
@@ -140,6 +141,8 @@ void begin_capture(cudaStream_t stream) {
   ++captures_of_thread;
 }
 
+bool is_capturing(cudaStream_t stream) { return stream_of(stream)->captured.has_value(); }
+
 Work end_capture(cudaStream_t stream) {
   FakeStream& captures = *stream_of(stream);
   if (!captures.captured) report("the stream does not capture");
@@ -153,8 +156,8 @@ void check_not_capturing() {
   if (captures_of_thread > 0) report("the call is not allowed while this thread captures");
 }
 
-cudaEvent_t make_event(int gpu) {
-  const auto made = std::make_shared<FakeEvent>(FakeEvent{.gpu = gpu});
+cudaEvent_t make_event(int gpu, bool timed) {
+  const auto made = std::make_shared<FakeEvent>(FakeEvent{.gpu = gpu, .is_timed = timed});
   all().events[made.get()] = made;
   return reinterpret_cast<cudaEvent_t>(made.get());
 }
@@ -183,9 +186,16 @@ void finish_event(cudaEvent_t event) {
   run_to(mark.stream, mark.place);
 }
 
+void check_timed(cudaEvent_t event) {
+  const FakeEvent& asked = *alive(all().events, event, "event");
+  if (!asked.is_timed) report("the event was made without a time");
+  mark_of(asked);
+}
+
 void wait_for(cudaStream_t stream, cudaEvent_t event) {
   const Mark& mark = mark_of(*alive(all().events, event, "event"));  // of any GPU
   if (stream_of(stream)->captured) report("a stream that captures waits for an event of outside");
+  if (breaks("wait")) return;
   give(*stream_of(stream), [mark] { return advance_to(*mark.stream, mark.place); });
 }
 

@@ -26,14 +26,17 @@ void advance(cudaStream_t stream);
 void finish(cudaStream_t stream);
 void finish_all(int gpu);
 
-cudaEvent_t make_event(int gpu);
+/// timed: cudaEventElapsedTime may be asked for it.
+cudaEvent_t make_event(int gpu, bool timed = false);
 void end_event(cudaEvent_t event);
 void record(cudaEvent_t event, cudaStream_t stream);
 /// Reported where the event was never recorded.
 bool has_passed(cudaEvent_t event);
 void advance_to(cudaEvent_t event);
 void finish_event(cudaEvent_t event);
-/// Of what it was recorded for last.
+/// Reported where it has no time to tell.
+void check_timed(cudaEvent_t event);
+/// Of what it was recorded for last. KOLO_FAKE_CUDA_BREAK=wait: not at all.
 void wait_for(cudaStream_t stream, cudaEvent_t event);
 
 // Graphs: while a stream captures, what it is given is kept and not done.
@@ -41,6 +44,7 @@ void wait_for(cudaStream_t stream, cudaEvent_t event);
 using Work = std::vector<std::function<void()>>;
 /// Reported where it captures already. Until the end the calling thread must neither wait nor take memory.
 void begin_capture(cudaStream_t stream);
+bool is_capturing(cudaStream_t stream);
 /// What was given to it.
 Work end_capture(cudaStream_t stream);
 /// Reports the call that this thread is in, if it is one that a capture does not allow.

@@ -7,6 +7,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include <kolo/core/kernels/elements/walk.h>
@@ -15,6 +16,9 @@ namespace kolo::cuda {
 
 using elements::kMaxDims;
 using elements::Walk;
+
+/// Of one kernel. CUDA 12.1 takes more, but drivers of CUDA 12.0, which run what 12.9 has built, do not.
+inline constexpr std::size_t kMostParameterBytes = 4096;
 
 /// Whoever starts a kernel calls it.
 void count_launch();

@@ -124,6 +124,7 @@ __global__ __launch_bounds__(kThreads) void blocks_kernel(const __grid_constant_
 /// work(i) for each i below `elements`, in any order.
 template <typename Work>
 cudaError_t run_each(const char* /*name*/, cudaStream_t stream, std::int64_t elements, const Work& work) {
+  static_assert(sizeof(Work) + sizeof elements <= kMostParameterBytes);
   if (elements == 0) return cudaSuccess;  // a grid of no blocks is an error
   each_kernel<<<blocks_for(elements), kThreads, 0, stream>>>(work, elements);
   return launched();
@@ -132,6 +133,7 @@ cudaError_t run_each(const char* /*name*/, cudaStream_t stream, std::int64_t ele
 /// work(team, row) for each row below `rows`, in any order, by teams that are a warp each.
 template <typename Work>
 cudaError_t run_rows(const char* /*name*/, cudaStream_t stream, std::int64_t rows, const Work& work) {
+  static_assert(sizeof(Work) + sizeof rows <= kMostParameterBytes);
   if (rows == 0) return cudaSuccess;
   rows_kernel<<<blocks_for_warps(rows), kThreads, 0, stream>>>(work, rows);
   return launched();
@@ -142,6 +144,7 @@ cudaError_t run_rows(const char* /*name*/, cudaStream_t stream, std::int64_t row
 template <typename Work>
 cudaError_t run_columns(const char* /*name*/, cudaStream_t stream, std::int64_t columns, std::int64_t parts,
                         const Work& work) {
+  static_assert(sizeof(Work) + 2 * sizeof columns <= kMostParameterBytes);
   if (columns * parts == 0) return cudaSuccess;
   const std::int64_t strips = (columns + kWarp - 1) / kWarp;
   columns_kernel<<<static_cast<unsigned>(strips * parts), kThreads, 0, stream>>>(work, columns, parts);
@@ -151,6 +154,7 @@ cudaError_t run_columns(const char* /*name*/, cudaStream_t stream, std::int64_t 
 /// work(team, unit) for each unit below `units`, in any order, by teams that are a block each.
 template <typename Work>
 cudaError_t run_blocks(const char* /*name*/, cudaStream_t stream, std::int64_t units, const Work& work) {
+  static_assert(sizeof(Work) <= kMostParameterBytes);
   if (units == 0) return cudaSuccess;
   blocks_kernel<<<static_cast<unsigned>(units), kThreads, 0, stream>>>(work);
   return launched();
