@@ -43,6 +43,15 @@ std::int64_t count(const char* option, const std::string& text, std::int64_t lea
   return *value;
 }
 
+double share_of(const po::variables_map& values, const char* option) {
+  const auto text = values[option].as<std::string>();
+  const auto share = parse_double(text);
+  if (!share || !(*share >= 0 && *share < 1))
+    throw UsageError(
+        fmt::format("--{} \"{}\" is not valid; it must be a number from 0 to below 1", option, text));
+  return *share;
+}
+
 double seconds_of(const po::variables_map& values) {
   const auto text = values["seconds"].as<std::string>();
   const auto seconds = parse_double(text);

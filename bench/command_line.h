@@ -26,6 +26,8 @@ boost::program_options::variables_map parse(const boost::program_options::option
 std::vector<std::string> items_of(const boost::program_options::variables_map& values, const char* option);
 /// A whole number from `least` to `most`; `option` is named in the error.
 std::int64_t count(const char* option, const std::string& text, std::int64_t least, std::int64_t most);
+/// A number from 0 to below 1.
+double share_of(const boost::program_options::variables_map& values, const char* option);
 /// --seconds, above 0.
 double seconds_of(const boost::program_options::variables_map& values);
 

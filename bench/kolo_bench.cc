@@ -70,6 +70,9 @@ po::options_description train_options() {
   size("width", "likewise");
   size("heads", "of gpt, likewise");
   size("context", "tokens of a sample, likewise");
+  size("side", "of pictures, in pixels (default: as the model has it)");
+  all.add_options()("dropout", po::value<std::string>()->value_name("P"),
+                    "of gpt: the share of numbers that is dropped, below 1 (default 0)");
   size("classes", "columns of the logits; of gpt and lstm the vocabulary");
   size("steps", "timed, instead of --seconds: the loss after them is that of each run with this number");
   size("batch", "samples of a rank (default: of mlp 128, resnet50 8, vgg16 4, gpt 16, others 64)");
@@ -231,14 +234,19 @@ void run_train(const po::variables_map& values) {
   options.size = {.classes = chosen("classes"),
                   .layers = chosen("layers"),
                   .width = chosen("width"),
-                  .heads = chosen("heads")};
+                  .heads = chosen("heads"),
+                  .dropout = values.count("dropout") > 0 ? share_of(values, "dropout") : 0};
   if (values.count("context") > 0) options.context = chosen("context");
+  if (values.count("side") > 0) options.side = chosen("side");
   if (values.count("batch") > 0) options.batch = chosen("batch");
   options.steps = chosen("steps");
   for (const auto& model : options.models)
-    for (const char* size : {"layers", "width", "heads", "context"})
+    for (const char* size : {"layers", "width", "heads", "context", "dropout"})
       if (values.count(size) > 0 && !models::find_model(model).takes(size))
         throw UsageError(fmt::format("--{} cannot be chosen for {}; leave it out", size, model));
+  for (const auto& model : options.models)
+    if (options.side && models::find_model(model).sample.rank() != 3)
+      throw UsageError(fmt::format("--side cannot be chosen for {}; leave it out", model));
   options.sharded = values["sharded"].as<bool>();
   options.apart = values["apart"].as<bool>();
   if (values.count("against") > 0) options.against = values["against"].as<std::vector<std::string>>();

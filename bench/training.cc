@@ -81,6 +81,7 @@ Training::Training(const std::string& name, const TrainBenchOptions& options, bo
     : name_(name), precision_(precision_name(options.precision)), steps_(options.steps) {
   models::Model model = models::find_model(name);
   if (options.context) model.sample = {*options.context};
+  if (options.side) model.sample = {model.sample.dim(0), *options.side, *options.side};
   if (options.size.classes > 0) model.classes = options.size.classes;
   const MadeUpBatch made_up = made_up_batch(model, options.batch);
   batch_ = made_up.size;
@@ -159,17 +160,17 @@ double Training::run(double seconds) {
 std::optional<Training::GpuFigures> Training::gpu_figures() {
   const auto platform = computes_on_gpu_ ? gpu_platform({}) : nullptr;
   if (platform == nullptr || !platform->counts()) return std::nullopt;
-  constexpr int kCountedSteps = 50;
+  const std::int64_t counted = steps_ > 0 ? std::min<std::int64_t>(steps_, 50) : 50;
   const double loss_of_timed_steps = last_loss_;
   timed_step();
   counts_ = true;
   const GpuCounts before = *platform->counts();
-  for (int i = 0; i < kCountedSteps; ++i) timed_step();
+  for (std::int64_t i = 0; i < counted; ++i) timed_step();
   const GpuCounts after = *platform->counts();
   counts_ = false;
   last_loss_ = loss_of_timed_steps;
   const auto a_step = [&](std::int64_t GpuCounts::*count) {
-    return static_cast<double>(after.*count - before.*count) / kCountedSteps;
+    return static_cast<double>(after.*count - before.*count) / static_cast<double>(counted);
   };
   GpuFigures figures{.gpu_ms = (after.gpu_ms - before.gpu_ms) /
                                static_cast<double>(std::max<std::int64_t>(1, after.steps - before.steps)),

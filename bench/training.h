@@ -26,8 +26,8 @@ struct TrainBenchOptions {
   bool feeds = true;       // a batch of the host's memory in each step; else it is the graph's own
   bool fetches = true;     // the loss in each step; else nothing
   models::ModelSize size;  // of models that let it be chosen
-  std::optional<std::int64_t> context,
-      batch;                // tokens of a sample, samples of a batch; none: the model's own
+  std::optional<std::int64_t> context, side,
+      batch;                // tokens of a sample, pixels of a picture's side, samples; none: the model's own
   int threads = 0;          // as kolo-train's --threads
   double seconds = 8;       // for each model and round, after warming up
   std::int64_t steps = 0;   // instead of `seconds`, where it is not 0

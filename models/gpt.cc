@@ -25,6 +25,7 @@ GptOptions gpt_options_of(const ModelSize& size) {
   if (size.layers > 0) options.layers = size.layers;
   if (size.width > 0) options.width = size.width;
   if (size.heads > 0) options.heads = size.heads;
+  options.dropout = size.dropout;
   return options;
 }
 
@@ -36,7 +37,7 @@ const RegisterModel gpt_model({.name = "gpt",
                                      return gpt(s, tokens, gpt_options_of(size));
                                    },
                                .input = DType::i32,
-                               .sizes = {"layers", "width", "heads", "context"}});
+                               .sizes = {"layers", "width", "heads", "dropout", "context"}});
 
 Variable normal(const Scope& s, const std::string& name, const Shape& shape) {
   return Variable(s.named(name), random_normal(s.named(name + "/initial_value"), DType::f32, shape, 0, 0.02));
@@ -49,6 +50,10 @@ Output linear(const Scope& s, Output x, std::int64_t units, const std::string& n
   if (!bias) return y;
   return bias_add(scope, y,
                   Variable(scope.named("b"), zeros(scope.named("b/initial_value"), DType::f32, {units})));
+}
+
+Output drop(const Scope& s, Output x, const GptOptions& options) {
+  return options.dropout == 0 ? x : dropout(s, x, options.dropout);
 }
 
 // x [N·T, width], normalized → the same, each place a mean of those before it.
@@ -65,6 +70,8 @@ void check(const Output& tokens, const GptOptions& options) {
         "gpt: vocabulary {}, layers {}, width {}, heads {}; they must be at least 1, and the width a "
         "multiple of the heads",
         options.vocabulary, options.layers, options.width, options.heads);
+  if (!(options.dropout >= 0 && options.dropout < 1))
+    throw InvalidArgumentError("gpt: dropout {}; it must be at least 0 and below 1", options.dropout);
   if (tokens.dtype() != DType::i32 || !tokens.shape().has_rank() || tokens.shape().rank() != 2 ||
       tokens.shape().dim(1) < 1)
     throw InvalidArgumentError("gpt: its input {} is {} {}; it must be i32 [N,T], and T must be known",
@@ -79,11 +86,13 @@ Output gpt(Scope& s, Output tokens, const GptOptions& options) {
   const Variable vectors = normal(s, "tokens/w", {options.vocabulary, width});
   const Output of_tokens = gather(s, vectors, tokens);
   Output h = reshape(s, add(s, of_tokens, normal(s, "places/w", {places, width})), {-1, width});
+  h = drop(s, h, options);
   for (std::int64_t i = 1; i <= options.layers; ++i) {
     const Scope block = s.name_scope("block" + std::to_string(i));
-    h = add(block, h, attention(block, layer_norm(block, h, "norm1"), places, options));
+    const Output seen = attention(block, layer_norm(block, h, "norm1"), places, options);
+    h = add(block, h, drop(block, seen, options));
     const Output wide = gelu(block, linear(block, layer_norm(block, h, "norm2"), 4 * width, "up"));
-    h = add(block, h, linear(block, wide, width, "down"));
+    h = add(block, h, drop(block, linear(block, wide, width, "down"), options));
   }
   h = layer_norm(s, h, "norm");
   return options.tied ? matmul(s.named("head"), h, vectors, {.transpose_b = true})

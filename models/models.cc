@@ -26,10 +26,14 @@ bool Model::takes(std::string_view what) const {
 }
 
 Output Model::build(Scope& s, Output x, const ModelSize& size) const {
-  for (const auto& [what, chosen] :
-       {std::pair("layers", size.layers), {"width", size.width}, {"heads", size.heads}})
+  const auto check_takes = [&](const char* what, auto chosen) {
     if (chosen != 0 && !takes(what))
       throw InvalidArgumentError("{}: its {} cannot be chosen, and {} was asked for", name, what, chosen);
+  };
+  check_takes("layers", size.layers);
+  check_takes("width", size.width);
+  check_takes("heads", size.heads);
+  check_takes("dropout", size.dropout);
   if (size.classes < 0 || size.layers < 0 || size.width < 0 || size.heads < 0)
     throw InvalidArgumentError("{}: {} classes, {} layers, width {}, {} heads; none can be below 0", name,
                                size.classes, size.layers, size.width, size.heads);

@@ -18,6 +18,7 @@ struct ModelSize {
   std::int64_t layers = 0;   // the following of models whose `sizes` name them
   std::int64_t width = 0;
   std::int64_t heads = 0;
+  double dropout = 0;  // "dropout": the share of numbers that is dropped in training
 };
 
 /// A registered model: what kolo-train needs to build it.
@@ -26,8 +27,9 @@ struct Model {
   Shape sample;          // of one input: a batch is [N, sample…]
   std::int64_t classes;  // columns of the logits; labels are 0 … classes − 1
   Output (*builder)(Scope& s, Output x, const ModelSize& size);
-  DType input = DType::f32;             // i32: samples of T tokens 0 … classes − 1
-  std::vector<std::string> sizes = {};  // what can be chosen: "layers", "width", "heads", "context" (any T)
+  DType input = DType::f32;  // i32: samples of T tokens 0 … classes − 1
+  std::vector<std::string> sizes =
+      {};  // what can be chosen: "layers", "width", "heads", "dropout", "context"
 
   bool takes(std::string_view what) const;  // whether `sizes` name it
   std::int64_t labels_per_sample() const { return input == DType::i32 ? sample.dim(0) : 1; }

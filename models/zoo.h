@@ -32,6 +32,7 @@ struct GptOptions {
   std::int64_t width = 256;  // of a token's vector, a multiple of heads
   std::int64_t heads = 4;    // of each layer's attention
   bool tied = false;         // the last matrix is that of the tokens' vectors, transposed
+  double dropout = 0;        // of the vectors, and of what each half of a block adds, in training; below 1
 };
 
 /// tokens [N,T], i32 below vocabulary → logits [N·T, vocabulary] for the token behind each, from it and those

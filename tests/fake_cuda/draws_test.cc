@@ -2,19 +2,25 @@
 // sequence lies apart.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include <kolo/core/base/error.h>
 #include <kolo/core/device/gpu_platform.h>
 #include <kolo/core/ops/activations.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/control_flow.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/random.h>
+#include <kolo/core/ops/shapes.h>
 #include <kolo/core/runtime/session.h>
+#include <tests/core/test_ops.h>
 
 namespace kolo {
 namespace {
@@ -49,7 +55,9 @@ void expect_the_cpus(const Build& build) {
 // Each element of what is drawn is rounded once.
 Output layers(const Scope& s, Output x) {
   const Output dropped = dropout(s, mul(s, x, x), 0.25, 7);
-  const Output noise = random_uniform(s, DType::f32, {kRows, kWidth}, 0, 1, 5);
+  // Of more numbers than the others draw, so that their positions differ.
+  const Output drawn = random_uniform(s, DType::f32, {2 * kRows, kWidth}, 0, 1, 5);
+  const Output noise = slice(s, drawn, {0, 0}, {kRows, kWidth});
   return dropout(s, sub(s, dropped, mul(s, noise, noise)), 0.5, 8);
 }
 
@@ -65,6 +73,33 @@ TEST(Draws, AreOnePieceOfWorkBesideTheGraph) {
   const std::int64_t before = launches();
   for (int i = 0; i < 10; ++i) session.run(y, {{x, input()}});
   EXPECT_EQ(launches() - before, 10 * 2);
+}
+
+// A run waits for the host, so that both are under way and each has its own memory.
+TEST(Frames, OfTwoRunsAtATimeHaveTheirOwnGraphs) {
+  Graph graph;
+  const Scope s = Scope(graph).device("/gpu:0"), host = Scope(graph).device("/cpu:0");
+  const Output x = placeholder(s, DType::f32, {kRows, kWidth});
+  Output y = x;
+  for (int i = 0; i < 6; ++i) y = add(s, y, x);
+  const Output slow = host.add("TestAsync", {constant(host, 1.0f)}, {{"tag", std::int64_t{1}}});
+  testing::on_call = [](std::int64_t) { std::this_thread::sleep_for(std::chrono::milliseconds(30)); };
+  Session session(graph);
+  const auto run = [&](float number) {
+    try {
+      for (int step = 0; step < 6; ++step) {
+        Tensor fed(DType::f32, {kRows, kWidth});
+        std::fill_n(fed.data<float>(), fed.elements(), number += 2);
+        EXPECT_EQ(session.run({y, slow}, {{x, fed}})[0].data<float>()[9], 7 * number) << "step " << step;
+      }
+    } catch (const Error& error) {
+      ADD_FAILURE() << error.what();
+    }
+  };
+  std::jthread other(run, 1.0f);
+  run(2);
+  other.join();
+  testing::on_call = [](std::int64_t) {};
 }
 
 TEST(Draws, MayBeMoreThanOnePieceOfWorkTakes) {

@@ -3,12 +3,17 @@
 import json
 import unittest
 
-from fake_gpu import CALM, HOSTS_RATE, FakeGpuTest
+from fake_gpu import CALM, FAKE, HOSTS_RATE, FakeGpuTest
 
 MEMORY, ILLEGAL_ADDRESS, INVALID_VALUE = 2, 700, 1
 # What may fail without harm: something is given back, less memory is taken at a time, or another kernel.
-TOLERATED = ("cudaMalloc", "cudaFree", "cudaFreeHost", "cudaStreamDestroy", "cudaEventDestroy", "cudaGraph", "cublasLt")
+TOLERATED = ("cudaMalloc", "cudaFree", "cudaFreeHost", "cudaStreamDestroy", "cudaEventDestroy", "cudaGraph", "cublasLt", "cudnn")
 CAPTURE = ("cudaStreamBeginCapture", "cudaGraphUpload")  # what fails between the two is put node by node instead
+
+MLP = ("--model", "mlp", "--steps", 3)  # node by node, captured, replayed
+LENET = ("--model", "lenet", "--steps", 2, "--precision", "tf32")
+# Engines and algorithms are timed, and kept in a file.
+TIMED = {"KOLO_CUDA_LIBRARIES": f"{FAKE / 'cudnn'}:{FAKE / 'libraries'}", "KOLO_AUTOTUNE": 1}
 
 WAITING = {"cudaStreamSynchronize", "cudaEventSynchronize", "cudaMemcpy", "cudaDeviceSynchronize"}
 
@@ -93,13 +98,13 @@ class Placement(FakeGpuTest):
 class Failures(FakeGpuTest):
     """Each call fails once: one line says so, and nothing is left behind."""
 
-    def calls_of(self, **env):
+    def calls_of(self, args=MLP, **env):
         log = self.folder / "calls"
-        result = self.train("gpu", "--model", "mlp", "--steps", 2, KOLO_FAKE_CUDA_LOG=log, **env)
+        result = self.train("gpu", *args, KOLO_FAKE_CUDA_LOG=log, **env)
         return result, log.read_text().split("\n")[:-1]
 
-    def assert_failure_is_told(self, k, code):
-        result, calls = self.calls_of(KOLO_FAKE_CUDA_FAIL=f"{k}:{code}")
+    def assert_failure_is_told(self, k, code, args=MLP, **env):
+        result, calls = self.calls_of(args, KOLO_FAKE_CUDA_FAIL=f"{k}:{code}", **env)
         if k > len(calls):  # how often some calls come depends on who is there first: nothing failed
             self.assert_ok(result)
             return
@@ -115,26 +120,48 @@ class Failures(FakeGpuTest):
         self.assertEqual(result.code, 1, message)
         own = [line for line in result.err.splitlines() if line.startswith("kolo-train:")]
         self.assertEqual(len(own), 1, message)
+        if name.startswith(("cuda", "cublasLt", "cudnn")):
+            self.assertIn(name, own[0], message)
         self.assertNotIn("terminate called", result.err, message)
         self.assertNotIn("fake_cuda:", result.err, message)
 
-    def test_every_kind_of_call_may_fail_first_and_last(self):
-        result, calls = self.calls_of()
+    def assert_first_and_last_may_fail(self, args, known=(), **env):
+        result, calls = self.calls_of(args, **env)
         self.assert_ok(result)
         places = {}
         for k, name in enumerate(calls, 1):
-            places.setdefault(name, []).append(k)
+            if name not in known:
+                places.setdefault(name, []).append(k)
         for name, numbers in places.items():
             for k in {numbers[0], numbers[-1]}:
                 with self.subTest(name=name, k=k):
-                    self.assert_failure_is_told(k, MEMORY if name == "cudaMalloc" else INVALID_VALUE)
+                    self.assert_failure_is_told(k, MEMORY if name == "cudaMalloc" else INVALID_VALUE, args, **env)
+        return set(places)
+
+    def test_every_kind_of_call_may_fail_first_and_last(self):
+        known = self.assert_first_and_last_may_fail(MLP)
+        self.assertTrue({"cudaHostAlloc", "cudaGraphInstantiate", "cudaGraphUpload", "cudaGraphLaunch"} <= known, known)
+        # And those of convolutions, and of what times them.
+        env = {**TIMED, "KOLO_ENGINES": self.folder / "engines"}
+        more = self.assert_first_and_last_may_fail(LENET, known, **env)
+        self.assertTrue({"cudnnBackendExecute", "cudnnBackendFinalize", "cudnnSetStream", "cudaEventElapsedTime"} <= more, more)
+
+    def test_each_call_of_a_kept_step_may_fail(self):
+        """From the capture on."""
+        result, calls = self.calls_of()
+        self.assert_ok(result)
+        begin, last = calls.index(CAPTURE[0]) + 1, len(calls) - calls[::-1].index("cudaGraphLaunch")
+        for k in range(begin, last + 1):
+            with self.subTest(k=k, name=calls[k - 1]):
+                self.assert_failure_is_told(k, INVALID_VALUE)
 
     def test_memory_that_is_short_is_asked_for_once_more(self):
         result, calls = self.calls_of()
         self.assert_ok(result)
-        k = calls.index("cudaMalloc") + 1
-        result, _ = self.calls_of(KOLO_FAKE_CUDA_FAIL=f"{k}:{MEMORY}")
-        self.assertIn("failed to allocate", self.assert_ok(result).err)
+        for name in ("cudaMalloc", "cudaHostAlloc"):
+            with self.subTest(name=name):
+                result, _ = self.calls_of(KOLO_FAKE_CUDA_FAIL=f"{calls.index(name) + 1}:{MEMORY}")
+                self.assertIn("failed to allocate", self.assert_ok(result).err)
 
     def test_a_lost_context_ends_the_run_wherever_it_comes(self):
         result, calls = self.calls_of()
@@ -169,6 +196,13 @@ class Bugs(FakeGpuTest):
 
     def test_a_wrong_transpose_flag_is_reported(self):
         self.assert_is_reported("transpose", "is not [")
+
+    def test_a_stream_that_waits_for_no_other_gives_other_losses(self):
+        """Labels and pixels that are not there yet."""
+        right = self.losses("gpu", *MLP, *CALM)
+        result = self.train("gpu", *MLP, *CALM, KOLO_FAKE_CUDA_BREAK="wait")
+        wrong = {e["global_step"]: e["loss"] for e in result.events if e["event"] == "progress"}
+        self.assertTrue(result.code != 0 or wrong[1] != right[1], result.err)
 
 
 class Order(FakeGpuTest):

@@ -34,6 +34,16 @@ class Train(ProgramTest):
         for option in ("--context", "--width"):
             self.assert_one_line(run("kolo-bench", "train", "--models", "mlp", option, 8), 2, f"{option} cannot be chosen for mlp")
 
+    def test_takes_the_dropout_of_gpt_and_the_side_of_pictures(self):
+        size = ("--layers", 1, "--width", 16, "--heads", 2, "--context", 8, "--batch", 2, "--steps", 8, "--threads", 1, "--json")
+        losses = [self.assert_ok(run("kolo-bench", "train", "--models", "gpt", *size, *more)).events[0]["loss"] for more in ((), ("--dropout", 0.25))]
+        self.assertNotEqual(*losses)
+        row, = self.assert_ok(run("kolo-bench", "train", "--models", "resnet20", "--side", 8, "--batch", 2, "--steps", 8, "--threads", 1, "--json")).events
+        self.assertEqual(row["model"], "resnet20")
+        for model, option, value, words in (("mlp", "--dropout", 0.1, "--dropout cannot be chosen for mlp"), ("gpt", "--side", 8, "--side cannot be chosen for gpt"),
+                                            ("gpt", "--dropout", 1, '--dropout "1" is not valid; it must be a number from 0 to below 1')):
+            self.assert_one_line(run("kolo-bench", "train", "--models", model, option, value), 2, words)
+
 
 class Against(ProgramTest):
     """The peer is a script that prints the row of a program that is told to take 1000 ms a step."""
