@@ -2,7 +2,9 @@
 // 2022). A block keeps its own 32 places and goes through the others': forward and for the queries' gradients
 // its own are queries, for those of keys and values they are keys. Nothing is added by two blocks, so that
 // results repeat bit for bit; scores are made anew for each of the two gradients.
+#include <atomic>
 #include <cmath>
+#include <cstdint>
 
 #include <kolo/core/kernels/cuda/attention_head.cuh>
 #include <kolo/core/kernels/cuda/warps.cuh>
@@ -297,30 +299,42 @@ __global__ __launch_bounds__(kThreads) void keys_kernel(
   dv.store(to + head.width, head.stride, first, of);
 }
 
-template <typename Arguments>
-cudaError_t start(void (*kernel)(Arguments), int bytes, cudaStream_t stream, const Arguments& arguments) {
+// More shared memory than 48 KiB is to be asked for: once on each GPU.
+template <auto kKernel>
+cudaError_t ask_for_shared(int bytes) {
+  static std::atomic<std::uint64_t> asked{0};  // by GPU; those from 64 on are asked each time
+  int gpu = 0;
+  cudaError_t code = cudaGetDevice(&gpu);
+  const std::uint64_t own = gpu < 64 ? std::uint64_t{1} << gpu : 0;
+  if (code != cudaSuccess || (asked & own) != 0) return code;
+  code = cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  if (code == cudaSuccess) asked |= own;
+  return code;
+}
+
+template <auto kKernel, typename Memory, typename Arguments>
+cudaError_t start(cudaStream_t stream, const Arguments& arguments) {
+  constexpr int kBytes = sizeof(Memory);
   const unsigned blocks = blocks_of(arguments.of);
   if (blocks == 0) return cudaSuccess;
-  if (bytes > 48 << 10) {  // which is to be asked for
-    const cudaError_t code = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    if (code != cudaSuccess) return code;
-  }
-  kernel<<<blocks, kThreads, static_cast<unsigned>(bytes), stream>>>(arguments);
+  if constexpr (kBytes > 48 << 10)
+    if (const cudaError_t code = ask_for_shared<kKernel>(kBytes); code != cudaSuccess) return code;
+  kKernel<<<blocks, kThreads, kBytes, stream>>>(arguments);
   return launched();
 }
 
 template <int kWidth>
 cudaError_t gradients(cudaStream_t stream, const AttentionGradArguments& arguments) {
-  const int bytes = sizeof(GradMemory<kWidth>);
-  const cudaError_t code = start(queries_kernel<kWidth>, bytes, stream, arguments);
-  return code != cudaSuccess ? code : start(keys_kernel<kWidth>, bytes, stream, arguments);
+  using Memory = GradMemory<kWidth>;
+  const cudaError_t code = start<queries_kernel<kWidth>, Memory>(stream, arguments);
+  return code != cudaSuccess ? code : start<keys_kernel<kWidth>, Memory>(stream, arguments);
 }
 
 }  // namespace
 
 cudaError_t launch_tiled_attention(cudaStream_t stream, const AttentionArguments& arguments) {
-  return arguments.of.size <= 64 ? start(forward_kernel<64>, sizeof(ForwardMemory<64>), stream, arguments)
-                                 : start(forward_kernel<128>, sizeof(ForwardMemory<128>), stream, arguments);
+  return arguments.of.size <= 64 ? start<forward_kernel<64>, ForwardMemory<64>>(stream, arguments)
+                                 : start<forward_kernel<128>, ForwardMemory<128>>(stream, arguments);
 }
 
 cudaError_t launch_tiled_attention_grad(cudaStream_t stream, const AttentionGradArguments& arguments) {

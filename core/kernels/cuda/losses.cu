@@ -108,15 +108,16 @@ struct CrossEntropyWork : CrossEntropyArguments {
     const float* const x = logits + row * classes;
     const auto label = static_cast<std::int64_t>(label_of[row]);
     const bool is_known = label >= 0 && label < classes;
-    const float of_label = is_known ? x[label] : kNan;  // read before any lane writes over x
     const auto [largest, sum] = exponentials_of(team, x, classes, 1);
+    // Each lane writes over what it alone has yet to read, so the loss is the label's lane's.
+    if (is_known && label % team.lanes() == team.lane()) loss[row] = std::log(sum) - (x[label] - largest);
     for (std::int64_t i = team.lane(); i < classes; i += team.lanes()) {
       const float probability = std::exp(x[i] - largest) / sum;
       backprop[row * classes + i] = !is_known ? kNan : (i == label ? probability - 1 : probability) * scale;
     }
-    if (team.lane() != 0) return;
-    loss[row] = std::log(sum) - (of_label - largest);
-    if (!is_known) elements::note_bad_value(bad, row, label);
+    if (is_known || team.lane() != 0) return;
+    loss[row] = kNan;
+    elements::note_bad_value(bad, row, label);
   }
   template <typename Visit>
   void operands(const Visit& visit) {

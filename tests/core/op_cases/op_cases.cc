@@ -128,7 +128,7 @@ void add_products(std::vector<Case>& cases, bool large) {
 }
 
 void add_layers(std::vector<Case>& cases) {
-  for (const Shape& shape : {Shape{5, 10}, Shape{3, 1000}, Shape{2, 5003}}) {
+  for (const Shape& shape : {Shape{5, 10}, Shape{4, 65}, Shape{3, 1000}, Shape{2, 5003}, Shape{2, 50257}}) {
     const auto width = shape.dim(1);
     cases.push_back(
         {fmt::format("softmax_{}", width), Judge::near, {shape}, [](const Scope& s, const Outputs& x) {
@@ -142,9 +142,10 @@ void add_layers(std::vector<Case>& cases) {
         {fmt::format("sparse_softmax_cross_entropy_{}", width),
          Judge::near,
          {shape},
-         [rows = shape.dim(0)](const Scope& s, const Outputs& x) {
-           std::vector<std::int32_t> labels;
-           for (std::int64_t i = 0; i < rows; ++i) labels.push_back(static_cast<std::int32_t>(3 * i % 10));
+         [rows = shape.dim(0), width](const Scope& s, const Outputs& x) {
+           std::vector<std::int32_t> labels;  // the last class, too
+           for (std::int64_t i = 0; i < rows; ++i)
+             labels.push_back(static_cast<std::int32_t>(i == 1 ? width - 1 : 3 * i % 10));
            return sparse_softmax_cross_entropy_with_logits(
                s, x[0], constant(s, Tensor::of<std::int32_t>({rows}, std::span<const std::int32_t>(labels))));
          }});
