@@ -84,11 +84,14 @@ std::optional<EngineChoice> EngineBook::find(const std::string& machine, const s
   const auto is_of_machine = [&](const EngineEntry& entry) { return entry.machine == machine; };
   for (const EngineEntry& entry : entries_)
     if (is_of_machine(entry) && entry.question == question) return entry.choice;
-  if (!told_of_others_ && !entries_.empty() &&
+  // What another library of this machine was asked is no other machine's.
+  const auto other = std::find_if(entries_.rbegin(), entries_.rend(),
+                                  [&](const EngineEntry& entry) { return entry.question == question; });
+  if (!told_of_others_ && other != entries_.rend() &&
       std::none_of(entries_.begin(), entries_.end(), is_of_machine)) {
     told_of_others_ = true;
-    log_info("{} holds engines for {}; this is {}, for which they are chosen anew", path_,
-             entries_.back().machine, machine);
+    log_info("{} holds engines for {}; this is {}, for which they are chosen anew", path_, other->machine,
+             machine);
   }
   return std::nullopt;
 }

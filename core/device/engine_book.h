@@ -35,8 +35,8 @@ class EngineBook {
   /// Reads the file. A damaged one is told in a warning and begun anew.
   explicit EngineBook(std::string path);
 
-  /// Nothing where it was not asked on this machine. One info line then says for which the file was made, if
-  /// it was for others alone.
+  /// Nothing where it was not asked on this machine. One info line then says for which the question was
+  /// answered, if the file is for others alone.
   std::optional<EngineChoice> find(const std::string& machine, const std::string& question)
       KOLO_EXCLUDES(mutex_);
   /// In the file when it returns; a file that cannot be written is told in one warning.

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Which of cuDNN's engines computes, over a cuDNN whose engines are known: 9 is wrong, 12 varies, 2 is for TF32; 1, 20 and 30
-serve, in this order."""
+"""Which of cuDNN's engines computes, over a cuDNN whose engines are known: 5 needs 200 MiB, 9 is wrong, 12 varies, 2 is for
+TF32; 1, 20, 30 and 31 serve, in this order."""
 import json
 import unittest
 
 from fake_gpu import CALM, FAKE, GPU, FakeGpuTest
 from programs import run
 
-DNN = {**GPU, "KOLO_CUDA_LIBRARIES": f"{FAKE / 'cudnn'}:{FAKE / 'libraries'}"}
+DNN = {**GPU, "KOLO_CUDA_LIBRARIES": FAKE / "cudnn"}  # and no cuBLASLt, whose algorithms would be in the files, too
 # Three runs.
 TIMED = {"KOLO_AUTOTUNE": 1, "KOLO_FAKE_CUDNN_MS": "20:1.5"}
 
@@ -86,6 +86,20 @@ class Engines(FakeGpuTest):
         self.step(KOLO_ENGINES=file, **TIMED)
         self.assertIn("engine 20 of", self.step(KOLO_ENGINES=file, KOLO_WORKSPACE_MIB=0))
 
+    def test_a_tenth_of_the_gpu_is_an_engines_workspace_unless_more_is_allowed(self):
+        """This one has a GiB."""
+        file = self.folder / "engines"
+        self.step(KOLO_ENGINES=file, KOLO_WORKSPACE_MIB=400)
+        self.assertEqual(self.engines(file), {5})
+        self.assertIn("engine 5 of", self.step(KOLO_ENGINES=file))
+        self.assertEqual(self.engines(file), {1})
+
+    def test_no_more_than_four_are_timed(self):
+        for workspace, engine in (({}, 31), ({"KOLO_WORKSPACE_MIB": 400}, 20)):
+            file = self.folder / str(engine)
+            self.step(KOLO_ENGINES=file, KOLO_AUTOTUNE=1, KOLO_FAKE_CUDNN_MS="31:0.3,20:0.6", **workspace)
+            self.assertEqual(self.engines(file), {engine})
+
     def test_a_file_that_cannot_be_written_is_told_once_and_the_step_goes_on(self):
         (self.folder / "file").write_text("")
         told = [line for line in self.step(KOLO_ENGINES=self.folder / "file" / "engines").splitlines() if "are not kept" in line]
@@ -117,6 +131,47 @@ class Engines(FakeGpuTest):
         refused = run("kolo-inspect", "gpu", "--engines", file)
         self.assertEqual((refused.code, len(refused.err.splitlines())), (1, 1))
         self.assertIn("is no file of engines, or it is damaged", refused.err)
+
+
+class Products(FakeGpuTest):
+    """cuBLASLt offers three algorithms for each product, the first of which is taken unless time is to choose."""
+    def step(self, precision="f32", **env):
+        done = run("kolo-bench", "train", "--models", "mlp", "--batch", 4, "--steps", 2, "--json", "--device", "gpu", "--threads", 1,
+                   "--precision", precision, **{**GPU, "KOLO_LOG_LEVEL": "debug", **env})
+        self.assertEqual(done.code, 0, done.err[-3000:])
+        return done
+
+    def kept(self, file):
+        return [(entry["question"], entry["engine"], entry["milliseconds"]) for entry in json.loads(file.read_text())["engines"]]
+
+    def test_the_fastest_algorithm_is_kept_and_stays_when_times_change(self):
+        file = self.folder / "engines"
+        first = self.step(KOLO_ENGINES=file, KOLO_AUTOTUNE=1, KOLO_FAKE_CUBLAS_MS="2:1.5")
+        kept = self.kept(file)
+        self.assertIn(("product, 1 times [4,784] by [784,1024]", 2, 0.5), kept)
+        self.assertEqual({engine for _, engine, _ in kept}, {2})
+        self.assertEqual(first.err.count("cuBLASLt's algorithm 2 takes 0.5000 ms"), len(kept))  # once a process and product
+        before = file.read_text()
+        for env in ({"KOLO_AUTOTUNE": 1, "KOLO_FAKE_CUBLAS_MS": "1:0.1"}, {}):
+            again = self.step(KOLO_ENGINES=file, **env)
+            self.assertNotIn("cuBLASLt's algorithm", again.err)
+            self.assertNotIn("chosen anew", again.err)
+            self.assertEqual(json.loads(again.out)["loss"], json.loads(first.out)["loss"])
+        self.assertEqual(file.read_text(), before)
+        listed = run("kolo-inspect", "gpu", "--engines", file)
+        self.assertRegex(listed.out, r"(?s)^Fake, driver .*, cuBLASLt 1\d\.\d+\.\d+\n.*engine 2 +0\.5000 ms +product, 1 times \[4,784\]")
+
+    def test_nothing_is_measured_unless_it_is_asked_for(self):
+        file = self.folder / "engines"
+        self.assertNotIn("cuBLASLt's algorithm", self.step(KOLO_ENGINES=file).err)
+        self.assertFalse(file.exists())
+
+    def test_products_in_tf32_are_other_questions(self):
+        file = self.folder / "engines"
+        self.step(KOLO_ENGINES=file, KOLO_AUTOTUNE=1)
+        self.step("tf32", KOLO_ENGINES=file, KOLO_AUTOTUNE=1)
+        questions = [question for question, _, _ in self.kept(file)]
+        self.assertEqual(sum(question.endswith(", TF32") for question in questions), len(questions) // 2)
 
 
 class Checkpoints(FakeGpuTest):

@@ -30,6 +30,7 @@ OpenedBlas open_blas() {
   LibraryFunctions functions(cublas_lt_kind(CUDART_VERSION / 1000), CUDART_VERSION / 1000);
   OpenedBlas opened;
   BlasApi& api = opened.api;
+  functions.take("cublasLtGetVersion", api.get_version);
   functions.take("cublasLtCreate", api.create);
   functions.take("cublasLtMatmulDescCreate", api.matmul_desc_create);
   functions.take("cublasLtMatmulDescDestroy", api.matmul_desc_destroy);
@@ -84,7 +85,8 @@ BlasHandle* GpuLibraries::blas(std::string& why) {
   try {
     cublasLtHandle_t handle = nullptr;
     check_blas(table->create(&handle), "cublasLtCreate");
-    blas_ = std::make_shared<BlasHandle>(BlasHandle{*table, handle});
+    blas_ = std::make_shared<BlasHandle>(*table, handle,
+                                         machine_with_library(api_, gpu_, "cuBLASLt", table->get_version()));
   } catch (const Error& error) {
     warn_without_blas(why = error.what());
   }

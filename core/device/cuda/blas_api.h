@@ -5,13 +5,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
+
+#include <kolo/core/base/mutex.h>
 
 namespace kolo {
 
 /// Named after cuBLASLt's functions: cublasLtMatmulDescCreate is matmul_desc_create. A handle may be used by
 /// several threads; it belongs to the GPU that was current when it was made.
 struct BlasApi {
+  decltype(&cublasLtGetVersion) get_version;
   decltype(&cublasLtCreate) create;
   decltype(&cublasLtMatmulDescCreate) matmul_desc_create;
   decltype(&cublasLtMatmulDescDestroy) matmul_desc_destroy;
@@ -34,8 +39,15 @@ const BlasApi* blas_api(std::string* why = nullptr);
 void check_blas(cublasStatus_t code, const char* call);
 
 struct BlasHandle {
+  BlasHandle(const BlasApi& table, cublasLtHandle_t made, std::string of)
+      : api(table), handle(made), machine(std::move(of)) {}
+
   const BlasApi& api;
   const cublasLtHandle_t handle;
+  const std::string machine;  // GPU, driver and cuBLASLt: what algorithms' times depend on
+  Mutex mutex;                // held by whoever chooses, and for what follows
+  // With KOLO_AUTOTUNE=1, by the product: the place of the fastest among the heuristic's, and milliseconds.
+  std::map<std::string, std::pair<std::size_t, double>> fastest = {};
 };
 
 }  // namespace kolo

@@ -119,6 +119,16 @@ std::string driver_module_version() {
   return version;
 }
 
+std::string machine_with_library(const CudaApi& api, int gpu, const char* library, std::size_t version) {
+  cudaDeviceProp found;
+  check_cuda(api.get_device_properties(&found, gpu), "cudaGetDeviceProperties");
+  int driver = 0;
+  check_cuda(api.driver_get_version(&driver), "cudaDriverGetVersion");
+  const std::string module = driver_module_version();
+  return fmt::format("{}, driver {}{}(CUDA {}), {} {}.{}.{}", found.name, module, module.empty() ? "" : " ",
+                     cuda_version_text(driver), library, version / 10000, version / 100 % 100, version % 100);
+}
+
 std::string driver_too_old(int driver) {
   if (driver == 0 || driver / 1000 >= CUDART_VERSION / 1000) return "";
   return fmt::format("the driver is for CUDA {}, this build is of CUDA {} and needs driver {} or newer",

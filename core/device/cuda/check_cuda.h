@@ -3,7 +3,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <string>
+
+#include <kolo/core/device/cuda/api.h>
 
 namespace kolo {
 
@@ -22,6 +25,9 @@ bool is_sticky(cudaError_t code);
 std::string cuda_version_text(int version);
 /// "580.95.05", as the kernel's module of the driver tells it; "" where it does not.
 std::string driver_module_version();
+/// What times on a GPU depend on: "NVIDIA H200, driver 580.95.05 (CUDA 13.0), cuDNN 9.14.0". version: as
+/// NVIDIA's libraries count, 91400. Throws as check_cuda.
+std::string machine_with_library(const CudaApi& api, int gpu, const char* library, std::size_t version);
 /// Why a driver for CUDA `driver` (as 12020) does not serve this build; "" where it does, and for 0, which is
 /// what CUDA says where it has no driver.
 std::string driver_too_old(int driver);

@@ -48,19 +48,6 @@ OpenedDnn open_dnn() {
   return opened;
 }
 
-// "NVIDIA H200, driver 580.95.05 (CUDA 13.0), cuDNN 9.14.0".
-std::string machine_text(const CudaApi& cuda, int gpu, const DnnApi& dnn) {
-  cudaDeviceProp found;
-  check_cuda(cuda.get_device_properties(&found, gpu), "cudaGetDeviceProperties");
-  int driver = 0;
-  check_cuda(cuda.driver_get_version(&driver), "cudaDriverGetVersion");
-  const std::string version = driver_module_version();
-  const std::size_t of_dnn = dnn.get_version();
-  return fmt::format("{}, driver {}{}(CUDA {}), cuDNN {}.{}.{}", found.name, version,
-                     version.empty() ? "" : " ", cuda_version_text(driver), of_dnn / 10000,
-                     of_dnn / 100 % 100, of_dnn % 100);
-}
-
 }  // namespace
 
 const DnnApi* dnn_api(std::string* why) {
@@ -90,7 +77,8 @@ DnnHandle* GpuLibraries::dnn(std::string& why) {
   try {
     cudnnHandle_t handle = nullptr;
     check_dnn(*table, table->create(&handle), "cudnnCreate");
-    dnn_ = std::make_shared<DnnHandle>(*table, handle, machine_text(api_, gpu_, *table));
+    dnn_ = std::make_shared<DnnHandle>(*table, handle,
+                                       machine_with_library(api_, gpu_, "cuDNN", table->get_version()));
   } catch (const Error& error) {
     warn_without_dnn(why = error.what());
   }

@@ -69,6 +69,26 @@ class CudaEvent {
   cudaEvent_t event_ = nullptr;
 };
 
+/// Waits for a stream whatever ends its scope, so that what is given back behind it is nobody's.
+struct IdleAtEnd {
+  const CudaApi& api;
+  cudaStream_t stream;
+  ~IdleAtEnd() { api.stream_synchronize(stream); }
+};
+
+/// Milliseconds of one of three `put`, each of which enqueues the same work. Waits for the stream.
+template <typename Put>
+double time_of_three(const CudaApi& api, cudaStream_t stream, const Put& put) {
+  const CudaEvent begin(api, cudaEventDefault), end(api, cudaEventDefault);
+  check_cuda(api.event_record(begin.get(), stream), "cudaEventRecord");
+  for (int i = 0; i < 3; ++i) put();
+  check_cuda(api.event_record(end.get(), stream), "cudaEventRecord");
+  check_cuda(api.stream_synchronize(stream), "cudaStreamSynchronize");
+  float took = 0;
+  check_cuda(api.event_elapsed_time(&took, begin.get(), end.get()), "cudaEventElapsedTime");
+  return static_cast<double>(took) / 3;
+}
+
 /// A graph that can be launched, made of one that a stream has captured, which is given back.
 class CudaGraph {
  public:

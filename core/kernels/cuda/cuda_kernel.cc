@@ -36,6 +36,11 @@ bool allows_tf32(const KernelInit& init) {
   return init.is_marked(kInTf32) && !is_forbidden;
 }
 
+bool chooses_by_time() {
+  static const bool chooses = env_string("KOLO_AUTOTUNE").value_or("0") == "1";
+  return chooses;
+}
+
 BadValueWord::BadValueWord(const KernelInit& init)
     : memory_(gpu_of(init).pinned),
       word_(new (memory_.allocate_pinned(sizeof(elements::BadValue))) elements::BadValue) {}

@@ -52,6 +52,10 @@ inline PhysicalGpu& gpu_of(const KernelInit& init) {
 /// What the node multiplies in; NVIDIA_TF32_OVERRIDE=0, which NVIDIA's libraries obey, is obeyed.
 bool allows_tf32(const KernelInit& init);
 
+/// KOLO_AUTOTUNE=1: the fastest of what a library offers is taken. Another process may then take another, and
+/// its last bits differ, unless a file keeps the choice (engine_book.h).
+bool chooses_by_time();
+
 /// Where a kernel's work notes a bad value: pinned memory of the host that the GPU writes to.
 class BadValueWord {
  public:

@@ -48,13 +48,6 @@ double limit_of(ConvolutionPass pass, const Convolution& shape, std::int64_t ima
   return kOfF32 * std::sqrt(std::max(1.0, added_up / static_cast<double>(kMostAddedUp)));
 }
 
-// Whatever ends a measurement: the caller may give back the engine's plan, and the check itself.
-struct Idle {
-  const CudaApi& api;
-  cudaStream_t stream;
-  ~Idle() { api.stream_synchronize(stream); }
-};
-
 }  // namespace
 
 void convolve_directly(cudaStream_t stream, ConvolutionPass pass, const Convolution& shape, float* images,
@@ -160,25 +153,18 @@ void ConvolutionCheck::put(const Tensor& made, const Run& run) {
                       .workspace = workspace_.bytes() == 0 ? nullptr : workspace_.raw()});
 }
 
+// Whatever ends it, the caller may give back the engine's plan, and the check itself.
 double ConvolutionCheck::time_of(const Run& run, std::int64_t workspace_bytes) {
-  constexpr int kTimed = 3;
-  const Idle idle{api_, stream_.get()};
+  const IdleAtEnd idle{api_, stream_.get()};
   workspace_ = {};  // before the next one is taken
   workspace_ = Tensor(DType::u8, {workspace_bytes}, memory_);
   if (!prepared_) prepare();
-  const CudaEvent begin(api_, cudaEventDefault), end(api_, cudaEventDefault);
   run_into(made_, run);
-  check_cuda(api_.event_record(begin.get(), stream_.get()), "cudaEventRecord");
-  for (int i = 0; i < kTimed; ++i) put(made_, run);
-  check_cuda(api_.event_record(end.get(), stream_.get()), "cudaEventRecord");
-  check_cuda(api_.stream_synchronize(stream_.get()), "cudaStreamSynchronize");
-  float took = 0;
-  check_cuda(api_.event_elapsed_time(&took, begin.get(), end.get()), "cudaEventElapsedTime");
-  return static_cast<double>(took) / kTimed;
+  return time_of_three(api_, stream_.get(), [&] { put(made_, run); });
 }
 
 std::string ConvolutionCheck::fault_of(const Run& run, std::int64_t workspace_bytes) {
-  const Idle idle{api_, stream_.get()};
+  const IdleAtEnd idle{api_, stream_.get()};
   workspace_ = {};  // before the next one is taken
   workspace_ = Tensor(DType::u8, {workspace_bytes}, memory_);
   if (!prepared_) prepare();

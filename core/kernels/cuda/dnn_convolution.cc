@@ -35,12 +35,6 @@ std::int64_t most_workspace(const KernelInit& init) {
   return (mib < 0 ? tenth : mib) << 20;
 }
 
-// Then another process may choose another engine, and its last bits differ, unless a file keeps the choice.
-bool chooses_by_time() {
-  static const bool chooses = env_string("KOLO_AUTOTUNE").value_or("0") == "1";
-  return chooses;
-}
-
 // Which of the node's values is what; the one that is made is output 0.
 struct Roles {
   ConvolutionPass pass;
