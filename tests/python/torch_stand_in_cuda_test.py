@@ -180,6 +180,15 @@ def test_a_bucket_travels_in_one_copy(gpu, rank, size, ranks, monkeypatch):
     assert len(gpu.pinned) == 1 and len(copies) == 2
 
 
+def test_a_graph_cannot_capture_an_optimizers_step(gpu, rank, size, ranks, monkeypatch):
+    parameter = torch.nn.Parameter(on_gpu(torch.zeros(16)))
+    optimizer = optimizer_of([parameter])
+    take_steps(optimizer, [parameter], rank, size, 2)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    with pytest.raises(RuntimeError, match="a CUDA graph cannot capture an operation among ranks"):
+        optimizer._exchange.start(parameter)
+
+
 def test_the_caller_does_not_wait_for_gradients_before_the_end_of_a_step(gpu, rank, size, ranks):
     parameter = torch.nn.Parameter(on_gpu(torch.zeros(16)))
     optimizer = optimizer_of([parameter])

@@ -57,6 +57,7 @@ class GpuGradientBuckets(GradientBuckets):
         self._error: Optional[BaseException] = None
 
     def _send(self, place: int) -> None:
+        staging.check_not_capturing()
         bucket = self._bucket_of[place]
         bucket.missing -= 1
         if bucket.missing == 0:

@@ -176,10 +176,14 @@ def _name_for(start: Callable[..., Handle]) -> str:
     return f"gpu.noname.{_unnamed[start.__name__]}"
 
 
-def _start_later(start: Callable[..., Handle], call: inspect.BoundArguments, first: str) -> Handle:
+def check_not_capturing() -> None:
     if torch.cuda.is_current_stream_capturing():
         raise RuntimeError("kolo.torch: a CUDA graph cannot capture an operation among ranks; capture what comes before it "
                            "and behind it")
+
+
+def _start_later(start: Callable[..., Handle], call: inspect.BoundArguments, first: str) -> Handle:
+    check_not_capturing()
     arguments = call.arguments
     arguments["name"] = arguments.get("name") or _name_for(start)
     given = arguments[first]
