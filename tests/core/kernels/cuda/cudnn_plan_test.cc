@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -20,9 +21,10 @@ using ::testing::IsEmpty;
 
 constexpr std::int64_t kMib = std::int64_t{1} << 20;
 
-// "same" padding, as all of the zoo have.
+// "same" padding, unless the images have their zeros already.
 struct Layer {
   std::int64_t channels, filters, kernel, side, stride = 1;
+  bool is_padded = false;
 };
 constexpr Layer kZoo[] = {
     {1, 32, 5, 28},     {32, 64, 5, 14},                                       // LeNet
@@ -32,15 +34,31 @@ constexpr Layer kZoo[] = {
     {32, 64, 3, 16, 2}, {64, 64, 3, 8},  {16, 32, 1, 32, 2}, {32, 64, 1, 16, 2},
 };
 
-ConvolutionQuestion question_of(ConvolutionPass pass, const Layer& layer) {
-  const std::int64_t results = (layer.side + layer.stride - 1) / layer.stride;
+// On photographs.
+constexpr Layer kLarge[] = {
+    {3, 64, 7, 230, 2, true},   {64, 64, 1, 56},    {64, 64, 3, 56},  // ResNet-50
+    {64, 256, 1, 56},           {256, 64, 1, 56},   {256, 128, 1, 56},
+    {128, 128, 3, 58, 2, true}, {128, 512, 1, 28},  {256, 512, 1, 56, 2, true},
+    {512, 128, 1, 28},          {128, 128, 3, 28},  {512, 256, 1, 28},
+    {256, 256, 3, 30, 2, true}, {256, 1024, 1, 14}, {512, 1024, 1, 28, 2, true},
+    {1024, 256, 1, 14},         {256, 256, 3, 14},  {1024, 512, 1, 14},
+    {512, 512, 3, 16, 2, true}, {512, 2048, 1, 7},  {1024, 2048, 1, 14, 2, true},
+    {2048, 512, 1, 7},          {512, 512, 3, 7},   {3, 64, 3, 224},  // VGG-16
+    {64, 64, 3, 224},           {64, 128, 3, 112},  {128, 128, 3, 112},
+    {128, 256, 3, 56},          {256, 256, 3, 56},  {256, 512, 3, 28},
+    {512, 512, 3, 28},          {512, 512, 3, 14},
+};
+
+ConvolutionQuestion question_of(ConvolutionPass pass, const Layer& layer, std::int64_t batch = 64) {
+  const std::int64_t covered = layer.is_padded ? layer.side - layer.kernel + 1 : layer.side;
+  const std::int64_t results = (covered + layer.stride - 1) / layer.stride;
   // TensorFlow's rule: the odd zero goes behind the image.
   const std::int64_t padding =
       std::max<std::int64_t>(0, (results - 1) * layer.stride + layer.kernel - layer.side);
   return {.pass = pass,
-          .images = {64, layer.channels, layer.side, layer.side},
+          .images = {batch, layer.channels, layer.side, layer.side},
           .weights = {layer.filters, layer.channels, layer.kernel, layer.kernel},
-          .results = {64, layer.filters, results, results},
+          .results = {batch, layer.filters, results, results},
           .strides = {layer.stride, layer.stride},
           .pad_before = {padding / 2, padding / 2},
           .pad_after = {padding - padding / 2, padding - padding / 2}};
@@ -83,6 +101,24 @@ class CudnnPlan : public ::testing::TestWithParam<const char*> {
     return without;
   }
 
+  // A line of the table: of each large layer the engine and its workspace in MiB, "-" where there is none.
+  std::string line_of(ConvolutionPass pass, std::int64_t batch, bool allow_tf32) const {
+    const char* const passes[] = {"results", "images", "weights"};
+    const std::string gpu = GetParam();
+    std::string line = fmt::format("{} {} batch {} {}:", gpu.substr(0, gpu.find('.')),
+                                   allow_tf32 ? "tf32" : "f32", batch, passes[static_cast<int>(pass)]);
+    for (const Layer& layer : kLarge) {
+      ConvolutionQuestion question = question_of(pass, layer, batch);
+      question.allow_tf32 = allow_tf32;
+      std::string why;
+      const auto made = plan(question, kMostWorkspace, why);
+      line +=
+          made ? fmt::format(" {}/{}", made->engine(), (made->workspace_bytes() + kMib - 1) / kMib) : " -";
+    }
+    return line;
+  }
+  static constexpr std::int64_t kMostWorkspace = 4096 * kMib;  // as on a GPU of 40 GiB or more
+
   const DnnApi* api_ = nullptr;
   std::optional<DnnDescriptor> properties_;
 };
@@ -105,6 +141,29 @@ TEST_P(CudnnPlan, IsFoundForTheWeightsGradientsOfAllLayersOfTheZoo) {
 TEST_P(CudnnPlan, IsFoundInTf32ForAllLayersOfTheZooInEachDirection) {
   for (const auto pass : {ConvolutionPass::results, ConvolutionPass::images, ConvolutionPass::weights})
     EXPECT_THAT(layers_without_plan(pass, true), IsEmpty());
+}
+
+// plans.txt has what cuDNN 9.19 answers. KOLO_WRITE_PLANS=FILE appends this cuDNN's answers there.
+TEST_P(CudnnPlan, OfPhotographsAreThoseThatAreWrittenDown) {
+  std::vector<std::string> lines;
+  for (const bool allow_tf32 : {false, true})
+    for (const std::int64_t batch : {8, 256})
+      for (const auto pass : {ConvolutionPass::results, ConvolutionPass::images, ConvolutionPass::weights}) {
+        lines.push_back(line_of(pass, batch, allow_tf32));
+        if (allow_tf32) {
+          EXPECT_THAT(lines.back(), ::testing::Not(::testing::HasSubstr(" -")));
+        }
+      }
+  if (const char* const path = std::getenv("KOLO_WRITE_PLANS")) {
+    std::ofstream file(path, std::ios::app);
+    for (const std::string& line : lines) file << line << '\n';
+  }
+  if (api_->get_version() / 100 != 919) GTEST_SKIP() << "plans.txt is of cuDNN 9.19";
+  std::ifstream file(source_path("tests/core/kernels/cuda/plans.txt"));
+  std::vector<std::string> expected;
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(lines[0].substr(0, lines[0].find(' ') + 1))) expected.push_back(line);
+  EXPECT_EQ(lines, expected);
 }
 
 TEST_P(CudnnPlan, TakesAnEngineForTensorCoresWhereTf32IsAllowed) {
