@@ -225,6 +225,19 @@ class GpuCheck(FakeGpuTest):
         self.assertEqual((self.folder / "rows").read_text(), first + done.stdout)
         self.assertNotEqual(done.stdout, "")
 
+    def test_speeds_are_held_to_goals(self):
+        """By a program that says what it took."""
+        rows = {("mlp", "f32", 128): 0.14, ("lenet", "f32", 64): 0.36, ("resnet50", "tf32", 8): 15, ("vgg16", "tf32", 4): 99}
+        lines = [json.dumps({"model": model, "params": 1, "batch": batch, "device": "gpu", "precision": precision, "feed": "none", "fetch": "never", "ms": ms},
+                            separators=(",", ":")) for (model, precision, batch), ms in rows.items()]
+        (self.folder / "kolo-bench").write_text("#!/bin/sh\ncat <<'END'\n" + "\n".join(lines) + "\nEND\n")
+        (self.folder / "kolo-bench").chmod(0o755)
+        done = self.check("--part", "third", "--only", "speed", programs=f"{self.folder}:{BIN}", **GPU)
+        said = {row["test"]: (row["status"], row["ceiling"]) for row in map(json.loads, done.stdout.splitlines())}
+        self.assertEqual(said, {"speed/mlp/f32/b128/none-never/kolo": ("passed", 0.15), "speed/lenet/f32/b64/none-never/kolo": ("failed", 0.35),
+                                "speed/resnet50/tf32/b8/none-never/kolo": ("failed", 14), "speed/vgg16/tf32/b4/none-never/kolo": ("passed", None),
+                                "speed": ("passed", None)})
+
     def test_one_of_two_ranks_is_killed(self):
         (self.folder / "mnist").mkdir()
         write_digits(self.folder / "mnist")
@@ -260,7 +273,9 @@ class GpuCheck(FakeGpuTest):
 
     def test_what_follows_in_a_part_that_is_cut_off_is_not_run(self):
         cut, none = ("skipped", "cut off after N s: no time left"), ("skipped", "not run: no time left")
-        self.assertEqual(self.check_where_all_hangs("--only", "sanitizer", "--seconds", "7"),
+        rows = self.check_where_all_hangs("--only", "sanitizer", "--seconds", "7")
+        on_cpus = [("speed/cpu/" + who, "skipped", "not run: mlp lenet resnet20 gpt") for who in ("kolo1", "kolo8", "torch1", "torch8")]
+        self.assertEqual([row for row in rows if row not in on_cpus],
                          [("sanitizer_memcheck", *cut), ("sanitizer_racecheck", *none), ("sanitizer_initcheck", *none)])
 
     def test_a_part_that_there_is_not_is_refused(self):
