@@ -211,6 +211,7 @@ TEST_F(Router, CutsNoLineWhereAMarkerComesInTheMiddleOfIt) {
 
 TEST_F(Router, SeesThatTheRanksDisagree) {
   for (const char* line : {"rank 1 on b: Ranks disagree on the training step: gradient 1 is \"w\" …",
+                           "kolo-train: init: the ranks differ in what they must share:",
                            "kolo-train: Mismatched shapes for w: rank 0 has [1000], rank 3 has [1001]"}) {
     OutputRouter router(options_, std::nullopt, out_, err_);
     router.from_rank(0, Stream::err, "Mismatched parentheses\n");
