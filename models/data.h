@@ -421,11 +421,15 @@ UnlabelledSamples unlabelled_samples(const std::vector<std::string>& paths, cons
 
 // Which samples are asked for, and those that are found.
 
-/// By what data are known again of which some samples were drawn for testing, wherever they lie.
-struct DrawnDigests {
-  std::int64_t samples = 0;                 // of which they were drawn
-  std::vector<std::uint64_t> digests = {};  // of what is in the first ones of them, in order
-  std::vector<std::uint64_t> bytes = {};    // of pictures: lengths of these files
+/// By what the samples of a training are known again, wherever they lie: digests of what is in some of them.
+struct SampleDigests {
+  std::int64_t samples = 0;                 // all of them
+  std::int64_t drawn = 0;                   // of which so many were drawn for testing
+  std::vector<std::uint64_t> digests = {};  // of the first ones that were drawn, in order
+  std::vector<std::uint64_t> learnt = {};   // of some that were not, from all over; earlier versions: none
+  std::vector<std::uint64_t> bytes = {};    // of pictures: lengths of all these files
+  std::uint64_t all = 0;                    // of rows: of all of them, in order; 0 of pictures
+  bool operator==(const SampleDigests&) const = default;
 };
 
 /// What is asked for, and what the model can take.
@@ -441,11 +445,12 @@ struct DataRequest {
   std::shared_ptr<const TableSchema> label_table = nullptr;  // SampleKind::label_table
   bool with_train = false;  // all of these are of the training split of the same data
   std::uint64_t seed = 1;   // by which the samples of one table are shared out to training and testing
-  // Other data than the training's, without a test part: all of it is for testing, unless it holds the
-  // samples that the training had.
+  // To be tested are data without a test part of their own: all of them, unless they hold the samples that
+  // the training had.
   bool whole = false;
-  DrawnDigests drawn = {};         // with `whole`: of the training, where it is known
-  Augmentation augmentation = {};  // of training images
+  bool is_own = false;                      // `data` names what the training learnt from
+  std::vector<SampleDigests> trained = {};  // of the data of each start of the training, as far as known
+  Augmentation augmentation = {};           // of training images
 };
 
 /// DataSplits::format of NumPy's arrays, whose numbers may be of any size. Other images are of 0 to 1.
@@ -457,7 +462,7 @@ struct DataSplits {
   std::string format = {};  // of what they were read: "table", "pictures in folders of their classes"
   // Names of the samples that were drawn for testing: "cat/7.jpg", "pets.csv:17", the line; empty: none were.
   std::vector<std::string> drawn = {};
-  DrawnDigests digests = {};  // of these
+  SampleDigests digests = {};  // of a table, and of pictures
 };
 
 // Labelled samples by the name of what holds them: where kolo-train gets them from.

@@ -20,6 +20,18 @@ namespace {
       detail::folder_config_path(folder), why);
 }
 
+SampleDigests digests_of(const nlohmann::ordered_json& json) {
+  const std::vector<std::uint64_t> none;
+  SampleDigests found{.samples = json.at("of").get<std::int64_t>(),
+                      .digests = json.at("digests").get<std::vector<std::uint64_t>>(),
+                      .learnt = json.value("learnt", none),
+                      .bytes = json.value("bytes", none),
+                      .all = json.value("all", std::uint64_t{0})};
+  // Of an earlier version: about a tenth.
+  found.drawn = json.value("drawn", (found.samples + 9) / 10);
+  return found;
+}
+
 std::map<std::string, std::string> used_of(const nlohmann::ordered_json& json) {
   std::map<std::string, std::string> used;
   for (const char* const name : {"optimizer", "learning_rate", "precision", "batch_size", "global_batch"}) {
@@ -72,11 +84,9 @@ FolderConfig parse_folder_config(const std::string& folder, const std::string& t
     if (data.contains("label_table"))
       config.label_table =
           std::make_shared<const TableSchema>(table_schema_from_json(json_text(data["label_table"])));
-    if (data.contains("drawn")) {
-      config.drawn.samples = data["drawn"].at("of").get<std::int64_t>();
-      config.drawn.digests = data["drawn"].at("digests").get<std::vector<std::uint64_t>>();
-      config.drawn.bytes = data["drawn"].value("bytes", std::vector<std::uint64_t>());
-    }
+    if (data.contains("drawn")) config.trained.push_back(digests_of(data["drawn"]));
+    if (data.contains("drawn_before"))
+      for (const Json& before : data["drawn_before"]) config.trained.push_back(digests_of(before));
     return config;
   } catch (const nlohmann::json::exception& error) {
     throw_damaged(folder, error.what());

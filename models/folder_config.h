@@ -41,7 +41,8 @@ struct FolderConfig {
   std::vector<float> column_largest;               // of the table's features, the training's largest
                                                    // absolute number, 0 of words; empty: nobody knows it
   std::shared_ptr<const TableSchema> label_table;  // SampleKind::label_table
-  DrawnDigests drawn;  // DataSplits::digests; none in a folder of an earlier version
+  // DataSplits::digests of its starts, the last one first; none in a folder of an earlier version.
+  std::vector<SampleDigests> trained;
 };
 
 /// Nothing where the folder has no such file, as those of earlier versions and of programs other than

@@ -116,6 +116,9 @@ DataSplits shared_out_pictures(ImageFolder all, const fs::path& folder, const Da
   const std::vector<std::int64_t> testing = drawn_for_testing(keys, request.seed, all.labels);
   const Seen seen = request.whole ? seen_in_training(request, testing, contents) : Seen();
   if (!seen.text.empty()) all.warnings.push_back(seen.text);
+  if (wanted.train)
+    if (std::string learnt = learnt_before(request, testing, contents); !learnt.empty())
+      all.warnings.push_back(std::move(learnt));
   if (request.whole && !seen.is_same) {
     add_note(all.left_out, fmt::format("all {} pictures for testing", contents.count));
     return {.train = nullptr, .test = samples_of_pictures(std::move(all), request)};
@@ -123,7 +126,7 @@ DataSplits shared_out_pictures(ImageFolder all, const fs::path& folder, const Da
   if (!testing.empty())
     add_note(all.left_out, fmt::format("{} of {} pictures for testing by the seed {}", testing.size(),
                                        contents.count, request.seed));
-  DataSplits splits{.train = nullptr, .test = nullptr, .digests = digests_of_drawn(testing, contents)};
+  DataSplits splits{.train = nullptr, .test = nullptr, .digests = digests_of(testing, contents)};
   for (const std::int64_t place : testing)
     splits.drawn.push_back(name_below(all.files[static_cast<std::size_t>(place)], folder));
   if (wanted.test && !testing.empty()) splits.test = samples_of_pictures(part_of(all, testing), request);
@@ -134,8 +137,9 @@ DataSplits shared_out_pictures(ImageFolder all, const fs::path& folder, const Da
 
 // Of a part for testing that lies elsewhere than the training's data.
 Found tested(ImageFolder part, const DataRequest& request) {
-  const Seen seen = request.whole ? seen_in_training(request, {}, picture_contents(part.files)) : Seen();
-  if (!seen.text.empty()) part.warnings.push_back(seen.text);
+  if (request.whole && !request.is_own)
+    if (std::string seen = seen_in_training(request, {}, picture_contents(part.files)).text; !seen.empty())
+      part.warnings.push_back(std::move(seen));
   return samples_of_pictures(std::move(part), request);
 }
 
@@ -143,7 +147,7 @@ Found tested(ImageFolder part, const DataRequest& request) {
 Found part_of_classes(const fs::path& folder, const DataRequest& request, Split split) {
   if (split == Split::train) return samples_of_pictures(list_image_folder(folder, split), request);
   if (has_image_folder_test(folder)) return tested(list_image_folder(folder, split), request);
-  if (!request.whole) return nullptr;
+  if (!request.whole || request.is_own) return nullptr;
   ImageFolder all = list_image_folder(folder, Split::train);
   if (!request.class_names.empty()) number_classes(all, request.class_names);
   add_note(all.left_out, "all pictures for testing");

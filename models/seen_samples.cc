@@ -3,21 +3,121 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 #include <set>
+#include <utility>
+#include <vector>
+
+#include <kolo/models/data_splits.h>
 
 namespace kolo::models::detail {
 namespace {
 
-// The different ones of the training's digests that are among these samples.
-std::size_t found_among(const DrawnDigests& trained, const SampleContents& contents) {
-  const std::set<std::uint64_t> kept(trained.digests.begin(), trained.digests.end()),
-      lengths(trained.bytes.begin(), trained.bytes.end());
-  std::set<std::uint64_t> found;
-  for (std::int64_t i = 0; i < contents.count && found.size() < kept.size(); ++i) {
-    if (contents.bytes && !lengths.contains(contents.bytes(i))) continue;
-    if (const std::uint64_t digest = contents.digest(i); kept.contains(digest)) found.insert(digest);
+constexpr std::size_t kMostKept = 64;
+using Digests = std::set<std::uint64_t>;
+
+Digests set_of(const std::vector<std::uint64_t>& digests) { return {digests.begin(), digests.end()}; }
+
+// Those of `kept` that are among the samples at these places.
+Digests found_among(const Digests& kept, const SampleDigests& trained, std::span<const std::int64_t> places,
+                    const SampleContents& contents) {
+  const Digests lengths = set_of(trained.bytes);
+  Digests found;
+  for (const std::int64_t place : places) {
+    if (found.size() == kept.size()) break;
+    if (contents.bytes && !lengths.contains(contents.bytes(place))) continue;
+    if (const std::uint64_t digest = contents.digest(place); kept.contains(digest)) found.insert(digest);
   }
-  return found.size();
+  return found;
+}
+
+// Folders of an earlier version keep names of pictures.
+bool is_comparable(const SampleDigests& trained, const SampleContents& contents) {
+  return !contents.bytes || !trained.bytes.empty();
+}
+
+// Of the first `count` rows together.
+std::uint64_t digest_of_rows(const SampleContents& contents, std::int64_t count) {
+  std::uint64_t digest = kDigestOfNothing;
+  for (std::int64_t row = 0; row < count; ++row) {
+    const std::uint64_t one = contents.digest(row);
+    digest = digest_of_bytes(std::as_bytes(std::span(&one, 1)), digest);
+  }
+  return digest;
+}
+
+// Of what lies where the training's data lay: other samples may have come, and pictures may be gone.
+bool is_own_still(const SampleDigests& trained, std::span<const std::int64_t> drawn,
+                  const SampleContents& contents) {
+  if (trained.all != 0)
+    return contents.count >= trained.samples && digest_of_rows(contents, trained.samples) == trained.all;
+  const Digests kept = set_of(trained.digests);
+  const std::size_t again = found_among(kept, trained, drawn, contents).size();
+  if (again == kept.size()) return true;
+  return 2 * again > kept.size() && found_among(set_of(trained.learnt), trained, drawn, contents).empty();
+}
+
+bool is_same(const SampleDigests& trained, const DataRequest& request, std::span<const std::int64_t> drawn,
+             const SampleContents& contents) {
+  if (drawn.empty()) return request.is_own;  // there is nothing else to test
+  if (!is_comparable(trained, contents)) return request.is_own;
+  if (request.is_own && is_own_still(trained, drawn, contents)) return true;
+  if (contents.count != trained.samples) return false;
+  if (trained.all != 0) return digest_of_rows(contents, contents.count) == trained.all;
+  return digests_of(drawn, contents).digests == trained.digests;
+}
+
+// Rows of which there are no others alike among these; none where these are few, so that other tables have
+// the same rows as well.
+std::vector<std::int64_t> telling_ones(const std::vector<std::int64_t>& places,
+                                       const SampleContents& contents) {
+  if (contents.bytes) return places;
+  std::vector<std::pair<std::uint64_t, std::int64_t>> sorted;
+  for (const std::int64_t place : places) sorted.emplace_back(contents.digest(place), place);
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<std::int64_t> telling;
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    const bool is_first = i == 0 || sorted[i - 1].first != sorted[i].first;
+    const bool is_last = i + 1 == sorted.size() || sorted[i + 1].first != sorted[i].first;
+    if (is_first && is_last) telling.push_back(sorted[i].second);
+  }
+  if (2 * telling.size() <= places.size()) return {};
+  std::sort(telling.begin(), telling.end());
+  return telling;
+}
+
+struct Estimate {
+  std::size_t found = 0, kept = 0;
+  std::int64_t samples = 0;  // of the data
+};
+
+// How many of the samples the training has learnt from. Where an earlier version kept digests of drawn ones
+// alone, these stand for the others.
+Estimate estimate_of(const SampleDigests& trained, const SampleContents& contents) {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(contents.count));
+  std::iota(all.begin(), all.end(), 0);
+  const bool is_of_earlier_version = trained.learnt.empty() && trained.all == 0;
+  const Digests kept = set_of(is_of_earlier_version ? trained.digests : trained.learnt);
+  Estimate made{.found = found_among(kept, trained, all, contents).size(), .kept = kept.size()};
+  if (made.kept == 0) return made;
+  const double share = static_cast<double>(made.found) / static_cast<double>(made.kept);
+  made.samples =
+      std::min(contents.count,
+               static_cast<std::int64_t>(share * static_cast<double>(trained.samples - trained.drawn)));
+  return made;
+}
+
+std::string text_of(const DataRequest& request, const Estimate& estimate, std::int64_t count) {
+  const std::string data = request.data.value_or("");
+  if (2 * estimate.found > estimate.kept)
+    return fmt::format(
+        "--data {}: {} of {} samples that the training had are among these {}, so that it may have learnt "
+        "from about {} of them: their accuracy is not that of new samples",
+        data, estimate.found, estimate.kept, count, estimate.samples);
+  if (!request.is_own) return "";
+  return fmt::format("--data {}: it no longer holds the samples that the training had, and all {} are tested",
+                     data, count);
 }
 
 }  // namespace
@@ -27,45 +127,65 @@ std::uint64_t digest_of_bytes(std::span<const std::byte> bytes, std::uint64_t be
   return before;
 }
 
-DrawnDigests digests_of_drawn(std::span<const std::int64_t> drawn, const SampleContents& contents) {
-  constexpr std::size_t kMostKept = 64;
-  DrawnDigests kept{.samples = contents.count};
-  for (const std::int64_t place : drawn.first(std::min(drawn.size(), kMostKept))) {
-    kept.digests.push_back(contents.digest(place));
+SampleDigests digests_of(std::span<const std::int64_t> drawn, const SampleContents& contents) {
+  SampleDigests kept{.samples = contents.count, .drawn = std::ssize(drawn)};
+  const auto add = [&](std::int64_t place, std::vector<std::uint64_t>& digests) {
+    digests.push_back(contents.digest(place));
     if (contents.bytes) kept.bytes.push_back(contents.bytes(place));
-  }
+  };
+  for (const std::int64_t place : drawn.first(std::min(drawn.size(), kMostKept))) add(place, kept.digests);
+  const std::vector<std::int64_t> others =
+      telling_ones(others_than({drawn.begin(), drawn.end()}, contents.count), contents);
+  const std::size_t most = std::min(others.size(), kMostKept);
+  for (std::size_t i = 0; i < most; ++i) add(others[i * others.size() / most], kept.learnt);
+  if (!contents.bytes) kept.all = digest_of_rows(contents, contents.count);
   return kept;
 }
 
 Seen seen_in_training(const DataRequest& request, std::span<const std::int64_t> drawn,
                       const SampleContents& contents) {
-  const DrawnDigests& trained = request.drawn;
-  if (trained.digests.empty()) return {};
   const std::string data = request.data.value_or("");
-  if (contents.bytes && trained.bytes.empty())
-    return {.is_same = false,
-            .text = fmt::format("--data {}: the model may have learnt from some of these {} pictures: the "
+  Estimate largest;
+  bool is_unknown = false;
+  for (const SampleDigests& trained : request.trained) {
+    if (is_same(trained, request, drawn, contents)) {
+      if (request.is_own) return {.is_same = true};
+      return {.is_same = true,
+              .text = fmt::format("--data {}: these are the {} samples of the training, so that only the {} "
+                                  "that it drew for testing are tested",
+                                  data, contents.count, drawn.size())};
+    }
+    is_unknown |= !is_comparable(trained, contents);
+    if (!is_comparable(trained, contents)) continue;
+    const Estimate estimate = estimate_of(trained, contents);
+    if (largest.kept == 0 || estimate.samples > largest.samples) largest = estimate;
+  }
+  if (request.trained.empty()) return {};
+  if (is_unknown && 2 * largest.found <= largest.kept)
+    return {.text = fmt::format("--data {}: the model may have learnt from some of these {} pictures: the "
                                 "config.json of its folder is of a version that kept names of pictures and "
                                 "not what is in them; a training that goes on there keeps it",
                                 data, contents.count)};
-  if (contents.count == trained.samples && digests_of_drawn(drawn, contents).digests == trained.digests)
-    return {
-        .is_same = true,
-        .text = fmt::format("--data {}: these are the {} samples of the training, so that only the {} that "
-                            "it drew for testing are tested",
-                            data, contents.count, drawn.size())};
-  const std::size_t kept = std::set(trained.digests.begin(), trained.digests.end()).size(),
-                    found = found_among(trained, contents);
-  if (2 * found <= kept) return {};
-  const auto share = static_cast<double>(found) / static_cast<double>(kept);
-  const auto seen =
-      std::min(contents.count, static_cast<std::int64_t>(share * static_cast<double>(trained.samples)));
-  return {
-      .is_same = false,
-      .text = fmt::format(
-          "--data {}: {} of {} samples that the training had are among these {}, so that it may have learnt "
-          "from about {} of them, which new samples would not be; testing.txt names those that it has not",
-          data, found, kept, contents.count, seen)};
+  return {.text = text_of(request, largest, contents.count)};
+}
+
+std::string learnt_before(const DataRequest& request, std::span<const std::int64_t> drawn,
+                          const SampleContents& contents) {
+  for (const SampleDigests& trained : request.trained) {
+    if (!is_comparable(trained, contents) || is_same(trained, request, drawn, contents)) continue;
+    const Digests kept = set_of(trained.learnt);
+    const std::size_t found = found_among(kept, trained, drawn, contents).size();
+    if (found == 0) continue;
+    const double share = static_cast<double>(found) / static_cast<double>(kept.size());
+    const auto learnt =
+        static_cast<std::int64_t>(share * static_cast<double>(trained.samples - trained.drawn));
+    return fmt::format(
+        "--data {}: the training has learnt from about {} of these {} samples for testing, as where rows "
+        "were "
+        "moved since: their accuracy is not that of new samples",
+        request.data.value_or(""), std::clamp<std::int64_t>(learnt, 1, std::ssize(drawn)), drawn.size());
+  }
+  return "";
 }
 
 }  // namespace kolo::models::detail

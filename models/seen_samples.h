@@ -24,19 +24,26 @@ struct SampleContents {
   std::function<std::uint64_t(std::int64_t place)> bytes = {};
 };
 
-/// By which data are known again of which these samples were drawn for testing.
-DrawnDigests digests_of_drawn(std::span<const std::int64_t> drawn, const SampleContents& contents);
+/// By which samples are known again of which these were drawn for testing and the others learnt from.
+SampleDigests digests_of(std::span<const std::int64_t> drawn, const SampleContents& contents);
 
-/// What a training has seen of data that lie elsewhere than its own.
+/// What a training has seen of data that are to be tested.
 struct Seen {
-  bool is_same = false;  // they are its own data: all of its samples and no others
-  std::string text;      // what to say of it; "": it has seen hardly anything
+  bool is_same = false;   // they are its own data: it has not learnt from those that are drawn
+  std::string text = {};  // what to say of it; "": it has seen hardly anything
 };
 
-/// drawn: those of the samples that the training's seed draws, none where all are for testing anyway. The
-/// rest of the data are compared by what the training kept of its drawn samples, at most 64: exact for the
-/// same data, an estimate for others.
+/// Of data without a test part. drawn: those of the samples that the training's seed draws, none where all
+/// are for testing anyway. Data elsewhere are the training's own if all that is kept of them says so, and the
+/// training's file or folder, which may have grown, if most of its drawn samples are drawn again and none
+/// that it has learnt from. Of all others an estimate: by the digests of at most 64 samples that the training
+/// has learnt from.
 Seen seen_in_training(const DataRequest& request, std::span<const std::int64_t> drawn,
                       const SampleContents& contents);
+
+/// Of a training that goes on: what to say where samples are for testing now from which it has learnt,
+/// because rows of its table were moved; "" where there are none.
+std::string learnt_before(const DataRequest& request, std::span<const std::int64_t> drawn,
+                          const SampleContents& contents);
 
 }  // namespace kolo::models::detail

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <numeric>
 #include <system_error>
 #include <utility>
@@ -66,14 +68,17 @@ CsvTable rows_of(const CsvTable& table, const std::vector<std::int64_t>& rows) {
 
 // A row by its numbers and its label. The table may move on: its tensors share their memory.
 SampleContents row_contents(const CsvTable& table) {
-  const auto digest_of = [x = table.x, y = table.y](std::int64_t row) {
+  const std::int64_t count = table.y.shape().dim(0);
+  const auto digests = std::make_shared<std::vector<std::uint64_t>>();
+  for (std::int64_t row = 0; row < count; ++row) {
     const auto bytes_of = [row](const Tensor& rows) {
       const std::int64_t bytes = rows.bytes() / rows.shape().dim(0);
       return std::span(rows.raw() + row * bytes, static_cast<std::size_t>(bytes));
     };
-    return digest_of_bytes(bytes_of(y), digest_of_bytes(bytes_of(x)));
-  };
-  return {.count = table.y.shape().dim(0), .digest = digest_of};
+    digests->push_back(digest_of_bytes(bytes_of(table.y), digest_of_bytes(bytes_of(table.x))));
+  }
+  return {.count = count,
+          .digest = [digests](std::int64_t row) { return (*digests)[static_cast<std::size_t>(row)]; }};
 }
 
 // Of labels that are numbers.
@@ -108,16 +113,21 @@ DataSplits shared_out(const std::string& name, const std::vector<fs::path>& path
   const SampleContents contents = row_contents(table);
   const Seen seen = request.whole ? seen_in_training(request, testing, contents) : Seen();
   if (!seen.text.empty()) table.warnings.push_back(seen.text);
+  if (wanted.train)
+    if (std::string learnt = learnt_before(request, testing, contents); !learnt.empty())
+      table.warnings.push_back(std::move(learnt));
   if (request.whole && !seen.is_same) {
     add_note(table.note,
              count == 1 ? "its only row for testing" : fmt::format("all {} rows for testing", count));
     return {.train = nullptr, .test = samples_of(name, std::move(table), classes)};
   }
   if (testing.empty())
-    return {.train = wanted.train ? samples_of(name, std::move(table), classes) : nullptr, .test = nullptr};
+    return {.train = wanted.train ? samples_of(name, std::move(table), classes) : nullptr,
+            .test = nullptr,
+            .digests = digests_of({}, contents)};
   add_note(table.note,
            fmt::format("{} of {} rows for testing by the seed {}", testing.size(), count, request.seed));
-  DataSplits splits{.train = nullptr, .test = nullptr, .digests = digests_of_drawn(testing, contents)};
+  DataSplits splits{.train = nullptr, .test = nullptr, .digests = digests_of(testing, contents)};
   for (const std::int64_t row : testing) {
     const auto file = std::upper_bound(table.ends.begin(), table.ends.end(), static_cast<std::size_t>(row)) -
                       table.ends.begin();
@@ -144,13 +154,15 @@ DataSplits pair_of_tables(const fs::path& folder, const DataRequest& request, Wa
     options.known_file = train.filename().string();
     classes = classes_of(table, request);
     check_numbers(table, classes, train, "");
+    if (wanted.train) splits.digests = digests_of({}, row_contents(table));
     if (wanted.train) splits.train = samples_of(train.filename().string(), std::move(table), classes);
   }
   if (has_test) {
     CsvTable table = read_csv(test, options);
     check_numbers(table, classes, test, options.known_file);
-    const Seen seen = request.whole ? seen_in_training(request, {}, row_contents(table)) : Seen();
-    if (!seen.text.empty()) table.warnings.push_back(seen.text);
+    if (request.whole && !request.is_own)
+      if (std::string seen = seen_in_training(request, {}, row_contents(table)).text; !seen.empty())
+        table.warnings.push_back(std::move(seen));
     splits.test = samples_of(test.filename().string(), std::move(table), classes);
   }
   return splits;

@@ -80,6 +80,27 @@ std::vector<float> column_largest(const TrainOptions& options, std::vector<float
   return largest;
 }
 
+Json json_of(const SampleDigests& digests) {
+  Json json = {{"of", digests.samples},
+               {"drawn", digests.drawn},
+               {"digests", digests.digests},
+               {"learnt", digests.learnt}};
+  if (!digests.bytes.empty()) json["bytes"] = digests.bytes;
+  if (digests.all != 0) json["all"] = digests.all;
+  return json;
+}
+
+// Of this start and of those before it, that of other samples.
+std::vector<SampleDigests> trained_on(const TrainOptions& options, const SampleDigests& now) {
+  constexpr std::size_t kMostStarts = 16;
+  std::vector<SampleDigests> trained;
+  if (now.samples > 0) trained.push_back(now);
+  if (options.found)
+    for (const SampleDigests& before : options.found->trained)
+      if (before != now && trained.size() < kMostStarts) trained.push_back(before);
+  return trained;
+}
+
 // What config.json and a run's log both say, the data apart.
 Json how_trained(const TrainOptions& options, std::int64_t global_batch) {
   const Json augment = options.augment.empty() ? Json(false) : Json(options.augment);
@@ -162,11 +183,10 @@ void write_folder_config(const std::string& folder, const TrainOptions& options,
   config["data"] = data_of(data.kind(), data.format);
   if (data.kind().table) config["data"]["column_largest"] = column_largest(options, data.column_largest);
   if (data.characters) config["data"]["characters"] = *data.characters;
-  if (!data.digests.digests.empty()) {
-    Json& drawn = config["data"]["drawn"];
-    drawn = {{"of", data.digests.samples}, {"digests", data.digests.digests}};
-    if (!data.digests.bytes.empty()) drawn["bytes"] = data.digests.bytes;
-  }
+  const std::vector<SampleDigests> trained = trained_on(options, data.digests);
+  for (std::size_t i = 0; i < trained.size(); ++i)
+    if (i == 0) config["data"]["drawn"] = json_of(trained[i]);
+    else config["data"]["drawn_before"].push_back(json_of(trained[i]));
   config["loss"] = loss_name(options, data.kind());
   config.update(how_trained(options, global_batch));
   config["switches"] = options.switches;

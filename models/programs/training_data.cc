@@ -46,10 +46,11 @@ DataRequest request_of(const TrainOptions& options) {
     if (found.label_kind != LabelKind::numbers) request.class_names = found.class_names;
     request.label_kind = found.label_kind;
     request.label_table = found.label_table;
-    request.drawn = found.drawn;
+    request.trained = found.trained;
     const auto trained_on = found.switches.find("data");
-    request.whole = options.evaluate && trained_on != found.switches.end() &&
-                    !is_same_data(options.switches.at("data"), trained_on->second);
+    const bool is_known = trained_on != found.switches.end();
+    request.is_own = is_known && is_same_data(options.switches.at("data"), trained_on->second);
+    request.whole = options.evaluate && is_known && (!request.is_own || !request.trained.empty());
   }
   if (options.context) request.sample = {*options.context};
   return request;

@@ -27,7 +27,7 @@ struct TrainingData {
   std::shared_ptr<const SampleSet> test;   // nullptr: there is none
   std::string format;                      // as DataSplits has it, for a training
   std::vector<std::string> drawn;          // the same
-  DrawnDigests digests;                    // the same
+  SampleDigests digests;                   // the same
   // Of rank 0, looked for once, because a folder's config.json is written several times: of each of a table's
   // features the training samples' largest absolute number; of a text its characters (characters_of).
   std::vector<float> column_largest;

@@ -257,7 +257,8 @@ class Warnings(ProgramTest):
             self.ck = self.folder / f"ck-{model}"
             tested, said = self.evaluated(self.folder / data)
             self.assertEqual(tested, count)
-            self.assertIn(f"among these {count}, so that it may have learnt from about {seen} of them", said)
+            drawn = len((self.ck / "testing.txt").read_text().splitlines())
+            self.assertIn(f"among these {count}, so that it may have learnt from about {seen - drawn} of them", said)
         tested, said = self.evaluated(self.folder / "others.csv")
         self.assertEqual(tested, 60)
         self.assertNotIn("training", said)
@@ -280,7 +281,7 @@ class Warnings(ProgramTest):
             with self.subTest(layout=layout):
                 tested, said = self.evaluated(self.folder / layout.split("/")[0])
                 self.assertEqual(tested, 40)
-                self.assertIn(f"{drawn} of {drawn} {said_of} 40, so that it may have learnt from about 40", said)
+                self.assertIn(f"{40 - drawn} of {40 - drawn} {said_of} 40, so that it may have learnt from about {40 - drawn} of them", said)
         names = self.folder / "named"
         names.mkdir()
         for i, picture in enumerate(sorted(pets.rglob("*.png"))):
@@ -289,13 +290,83 @@ class Warnings(ProgramTest):
         self.assertIn(said_of, self.evaluated(names)[1])
         config = self.ck / "config.json"  # of a folder of an earlier version
         found = json.loads(config.read_text())
-        self.assertEqual(len(found["data"]["drawn"].pop("bytes")), drawn)
+        self.assertEqual(len(found["data"]["drawn"].pop("bytes")), 40)
         config.write_text(json.dumps(found))
         tested, said = self.evaluated(self.folder / "renamed")
         self.assertEqual(tested, 40)
         self.assertIn("is of a version that kept names of pictures and not what is in them", said)
         self.assert_ok(self.ask("--steps", 3))
         self.assertIn(said_of, self.evaluated(self.folder / "renamed")[1])
+
+    def test_rows_that_were_moved_in_their_own_file_are_told(self):
+        rows = [f"{self.numbers.random()},{i % 2}" for i in range(200)]
+        table = self.table("a,label", rows)
+        self.assert_ok(self.train("mlp", table, "--checkpoint-dir", self.ck))
+        drawn = len((self.ck / "testing.txt").read_text().splitlines())
+        self.assertEqual(self.evaluated(table)[0], drawn)
+        self.table("a,label", rows + [f"{self.numbers.random()},1" for _ in range(100)])  # it has grown
+        tested, said = self.evaluated(table)
+        self.assertGreater(tested, drawn)
+        self.assertLess(tested, 60)
+        self.assertNotIn("--data", said)
+        for moved in (rows[::-1], ["0.5,1", *rows], sorted(rows)):
+            self.table("a,label", moved)
+            tested, said = self.evaluated(table)
+            self.assertEqual(tested, len(moved))
+            self.assertRegex(said, rf"64 of 64 samples that the training had are among these {len(moved)}, so that it may have learnt from about {200 - drawn} of them")
+            shutil.copytree(self.ck, self.folder / "on")
+            went_on = self.assert_ok(run("kolo-train", "--checkpoint-dir", self.folder / "on", "--threads", 1, "--steps", 3)).err
+            self.assertRegex(went_on, r"the training has learnt from about \d+ of these \d+ samples for testing")
+            shutil.rmtree(self.folder / "on")
+        self.table("a,label", [f"{self.numbers.random()},{i % 2}" for i in range(200)])
+        tested, said = self.evaluated(table)
+        self.assertEqual(tested, 200)
+        self.assertIn("it no longer holds the samples that the training had, and all 200 are tested", said)
+
+    def test_samples_of_an_earlier_start_and_learnt_ones_alone_are_known_again(self):
+        first, second = self.folder / "first.csv", self.folder / "second.csv"
+        rows = [f"{self.numbers.random()},{i % 2}" for i in range(200)]
+        self.table("a,label", rows).rename(first)
+        self.table("a,label", [f"{self.numbers.random()},{i % 2}" for i in range(100)]).rename(second)
+        self.assert_ok(self.train("mlp", first, "--checkpoint-dir", self.ck))
+        drawn = (self.ck / "testing.txt").read_text().splitlines()
+        learnt = self.table("a,label", [row for i, row in enumerate(rows) if f"first.csv:{i + 2}" not in drawn])
+        for after in (False, True):
+            if after:
+                self.assertNotIn("samples for testing, as where", self.assert_ok(self.ask("--data", second, "--steps", 3)).err)
+            with self.subTest(after=after):
+                tested, said = self.evaluated(learnt)
+                self.assertEqual(tested, 200 - len(drawn))
+                self.assertIn(f"it may have learnt from about {tested} of them", said)
+                self.assertEqual(self.evaluated(first)[0], len(drawn))
+        self.assertLess(self.evaluated(second)[0], 20)
+        pets = self.pictures("pets", 120)
+        self.ck = self.folder / "ck-pets"
+        self.assert_ok(self.train("lenet", pets, "--checkpoint-dir", self.ck))
+        names = (self.ck / "testing.txt").read_text().splitlines()
+        (pets / names[0]).unlink()
+        tested, said = self.evaluated(pets)
+        self.assertEqual(tested, len(names) - 1)
+        self.assertNotIn("--data", said)
+
+    def test_other_tables_of_rows_that_are_alike_are_not_known_again(self):
+        def rows(seed):
+            numbers = random.Random(seed)
+            return [",".join("1" if numbers.random() < 0.05 else "0" for _ in range(3)) + f",{'fault' if numbers.random() < 0.1 else 'ok'}" for _ in range(60)]
+
+        self.assert_ok(self.train("mlp", self.table("a,b,c,label", rows(1)), "--checkpoint-dir", self.ck))
+        for seed in range(2, 8):
+            self.table("a,b,c,label", rows(seed)).rename(self.folder / "other.csv")
+            tested, said = self.evaluated(self.folder / "other.csv")
+            self.assertEqual(tested, 60, seed)
+            self.assertNotIn("of the training", said)
+            self.assertNotIn("the training had", said)
+
+    def test_a_copy_of_few_rows_is_known_again(self):
+        table = self.table("a,label", [f"{self.numbers.random()},{i % 2}" for i in range(8)])
+        self.assert_ok(self.train("mlp", table, "--checkpoint-dir", self.ck))
+        shutil.copy(table, self.folder / "copy.csv")
+        self.assertIn("8 of 8 samples that the training had are among these 8", self.evaluated(self.folder / "copy.csv")[1])
 
     def test_rows_are_known_again_in_a_test_table(self):
         rows = [f"{self.numbers.random()},{i % 2}" for i in range(60)]
