@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -88,6 +90,9 @@ class Reader {
         const std::int64_t empty = cells_[i].empty;
         const auto value = cells_[i].add(file, place, field);
         is_whole &= cells_[i].empty == empty;
+        if (!value && !name_as_cell_ && file.has_names && !field.empty() && field == column(i).name)
+          name_as_cell_ = detail::CellPlace{
+              .file = file.name(), .line = file.line(), .column = place, .text = std::string(field)};
         if (!is_label(i)) rows_.values.push_back(value ? static_cast<float>(*value) : kNoNumber);
         else rows_.labels.push_back(value.value_or(-1));
       }
@@ -178,6 +183,9 @@ class Reader {
                                                 .is_label = is_label(i),
                                                 .is_split = is_split,
                                                 .trained = options_.known_file});
+      if (!options_.known && !is_label(i) && cells.numbers == 0 && cells.words == 0)
+        throw InvalidArgumentError("{}: column {} is empty; --ignore {} leaves it out", files_.front().name(),
+                                   column(i).place + 1, column(i).place + 1);
       if (cells.empty > 0 && !is_split &&
           (missing() == MissingCells::refuse || (is_label(i) && missing() != MissingCells::drop)))
         throw InvalidArgumentError(
@@ -190,9 +198,6 @@ class Reader {
                              : "--missing mean or zero fills it, and --missing drop leaves such lines out");
       if (!has_words && cells.words > 0) detail::throw_no_number(cells.first_word);
       if (options_.known || has_words || is_label(i)) continue;
-      if (cells.numbers == 0)
-        throw InvalidArgumentError("{}: column {} is empty; --ignore {} leaves it out", files_.front().name(),
-                                   column(i).place + 1, column(i).place + 1);
       column(i).mean = static_cast<float>(cells.sum / static_cast<double>(cells.numbers));
     }
   }
@@ -242,6 +247,19 @@ class Reader {
     std::vector<std::string> warnings = options_.known ? warnings_of_places() : std::vector<std::string>{};
     warnings.insert(warnings.end(), column_warnings_.begin(), column_warnings_.end());
     if (options_.known) return warnings;
+    if (name_as_cell_)
+      warnings.push_back(
+          fmt::format("the first line is taken for the columns' names, although {:?} stands in line {} of "
+                      "that column, too; "
+                      "a first line with names keeps all samples where it is one",
+                      name_as_cell_->text, name_as_cell_->line));
+    const std::int64_t bars = cells_.back().bars, lines = std::ssize(rows_.lines);
+    if (of_labels_.are_split() && 10 * bars < lines)
+      warnings.push_back(
+          fmt::format("the label, column {}, has | in {} of {} cells, so that a sample has several labels; "
+                      "--loss softmax "
+                      "takes each cell for a class",
+                      column_text(schema_.labels.front().place, schema_.labels.front().name), bars, lines));
     for (const auto& [i, words] : words_)
       if (std::string warning = words.warning(cells_[i].first_word); !warning.empty())
         warnings.push_back(std::move(warning));
@@ -313,6 +331,7 @@ class Reader {
   std::map<std::size_t, ColumnWords> words_;  // of the columns of words
   std::vector<std::string> notes_, column_warnings_;
   bool others_show_commas_ = false;
+  std::optional<detail::CellPlace> name_as_cell_;  // a cell that is the name of its column
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -25,8 +26,24 @@ bool counts_columns(const Fields& fields) {
   return fields.size() > 2;
 }
 
+// Whether the numbers of a line with a label's name may be names, too: whole and different ones, as in
+// 2019,2020,label. Beside y, which is also an answer, they count up, as in 0,1,2,y.
+bool are_numbers_names(const Fields& fields, bool count_up) {
+  std::set<std::int64_t> numbers;
+  for (const std::string_view field : fields) {
+    if (!may_be_number(field)) continue;
+    const auto number = parse_int64(field);
+    if (!number || *number < 0 || !numbers.insert(*number).second) return false;
+  }
+  return !count_up || numbers.empty() ||
+         (*numbers.begin() <= 1 && *numbers.rbegin() - *numbers.begin() + 1 == std::ssize(numbers));
+}
+
 bool has_names(const Fields& fields, const CsvOptions& options) {
-  if (usual_label(fields) || counts_columns(fields)) return true;
+  if (counts_columns(fields)) return true;
+  if (const auto usual = usual_label(fields);
+      usual && are_numbers_names(fields, is_same_name("y", fields[*usual])))
+    return true;
   std::vector<std::string> targets = names_in(options.target);
   targets.push_back(options.target);
   for (const std::string& target : targets)
@@ -135,7 +152,8 @@ void find_schema(CsvColumns& found, const CsvFile& file, const Fields& fields, c
     schema.ignored.push_back(name_of(place));
     found.notes.push_back("left out: column " + column_text(place, name_of(place)));
   }
-  std::vector<std::size_t> labels = {usual_label(fields).value_or(fields.size() - 1)};
+  const auto usual = file.has_names ? usual_label(fields) : std::nullopt;
+  std::vector<std::size_t> labels = {usual.value_or(fields.size() - 1)};
   if (!options.target.empty()) labels = target_places(file, fields, options.target);
   for (const std::size_t label : labels)
     if (left_out.contains(label))
@@ -148,7 +166,11 @@ void find_schema(CsvColumns& found, const CsvFile& file, const Fields& fields, c
   if (fields.size() < left_out.size() + labels.size() + 1)
     throw InvalidArgumentError(
         "{}, line {}: {}; there must be a label and at least one beside it", file.name(), file.line(),
-        labels.size() == 1 ? "one column" : fmt::format("--target takes all {} columns", labels.size()));
+        fields.size() == 1 ? "one column"
+        : left_out.empty()
+            ? fmt::format("--target takes all {} columns", labels.size())
+            : fmt::format("of {} columns {} left out", fields.size(),
+                          left_out.size() == 1 ? "one is" : fmt::format("{} are", left_out.size())));
   if (file.has_names)
     check_names(file, fields, left_out, options.target.empty() ? labels.front() : fields.size());
   schema.is_named = file.has_names;

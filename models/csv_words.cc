@@ -65,9 +65,13 @@ void ColumnWords::take(const CsvFile& file, std::size_t place, const Fields& fie
 }
 
 void ColumnWords::take_word(const CsvFile& file, std::size_t place, std::string word) {
+  // 1.0 is the class 1, and 007 is no 7, but for columns whose words an earlier version has found.
   if (const auto value = number_in(word, file.separator() != ',');
       value && *value == std::floor(*value) && std::abs(*value) < 1e15)
-    word = std::to_string(static_cast<std::int64_t>(*value));  // 1.0 is the class 1
+    if (std::string plain = std::to_string(static_cast<std::int64_t>(*value));
+        word.find_first_of(".,") != std::string::npos ||
+        (!numbers_.contains(word) && numbers_.contains(plain) && options_.is_known))
+      word = std::move(plain);
   if (const auto found = numbers_.find(word); found != numbers_.end()) {
     found_.push_back(found->second);
   } else if (!options_.is_known) {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "tests/models/csv_reader.h"
 
 namespace kolo::models {
@@ -31,6 +33,27 @@ TEST_F(CsvNames, TakesOneOfTwoColumnsOfOneNameWhereTheOtherIsLeftOut) {
   EXPECT_THAT(read("label,x\n0,7\n", known).x.span<float>(), ElementsAre(7));
   refuse("label,x,y,x\n0,7,8,9\n", "columns 2 and 4 are both called \"x\"",
          {.known = read("x,label\n1,0\n").schema});
+}
+
+// Answers of yes and no are written y and n.
+TEST_F(CsvNames, AreNoneWhereTheLabelsNameStandsBesideNumbersOfASample) {
+  const CsvTable table = read("0.5,7,y,far\n-0.5,2,n,near\n3,4,y,far\n");
+  EXPECT_THAT(table.x.span<float>(), ElementsAre(0.5F, 7, 0, 1, -0.5F, 2, 1, 0, 3, 4, 0, 1));
+  EXPECT_THAT(table.schema->labels[0].words, ElementsAre("far", "near"));
+  EXPECT_THAT(read("3,7,y,far\n3,2,n,near\n").lines, ElementsAre(1, 2));
+  EXPECT_THAT(read("7,7,class,far\n3,2,b,near\n").lines, ElementsAre(1, 2));
+  const CsvOptions known{.known = read("0.5,n,far\n1,y,near\n2,n,far\n").schema};
+  EXPECT_THAT(read("3,y,far\n2,n,near\n", known).lines, ElementsAre(1, 2));
+  for (const char* names : {"0,1,2,y", "y,1,2,3", "2019,2021,5,label", "a,b,c,y"})
+    EXPECT_THAT(read(std::string(names) + "\n0,1,2,1\n1,3,4,0\n").lines, ElementsAre(2, 3)) << names;
+}
+
+TEST_F(CsvNames, ThatAreCellsTooAreWarnedOf) {
+  EXPECT_THAT(
+      read("red,p\nblue,q\nred,q\nblue,p\n").warnings,
+      ElementsAre(testing::HasSubstr("the first line is taken for the columns' names, although \"red\" "
+                                     "stands in line 3 of that column, too")));
+  EXPECT_THAT(read("colour,kind\nblue,q\nred,q\nblue,p\n").warnings, testing::IsEmpty());
 }
 
 TEST_F(CsvNames, TakesTheNameOfAKnownColumnForNoNumberOfOne) {

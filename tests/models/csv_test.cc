@@ -98,6 +98,33 @@ TEST_F(Csv, NamesTheLineWithAnotherNumberOfColumns) {
   refuse("1,2,3\n1,2\n", "the first line has 3; each must have as many");
 }
 
+TEST_F(Csv, SaysThatAColumnWithoutCellsCanBeLeftOut) {
+  refuse("a,v,label,\n1,2,0,\n3,4,1,\n", "column 4 is empty; --ignore 4 leaves it out", {.target = "label"});
+}
+
+TEST_F(Csv, CountsColumnsThatAreLeftOut) {
+  refuse("a,t,u\n1,2,0\n",
+         "line 1: of 3 columns 2 are left out; there must be a label and at least one beside it",
+         {.target = "t", .ignore = {"a", "u"}});
+}
+
+TEST_F(Csv, WarnsOfFewBarsInALabel) {
+  std::string text = "a,label\n1,x|y\n";
+  for (int i = 0; i < 20; ++i) text += i % 2 == 0 ? "1,far\n" : "2,near\n";
+  EXPECT_THAT(
+      read(text).warnings,
+      ElementsAre(HasSubstr("the label, column 2 \"label\", has | in 1 of 21 cells, so that a sample has "
+                            "several labels; --loss softmax takes each cell for a class")));
+  EXPECT_THAT(read("a,label\n1,x|y\n2,x\n").warnings, testing::IsEmpty());
+}
+
+TEST_F(Csv, TellsCodesWithZerosInFrontApart) {
+  EXPECT_THAT(read("a,label\n1,007\n2,07\n3,x\n4,y\n5,z\n").schema->labels[0].words,
+              ElementsAre("007", "07", "x", "y", "z"));
+  EXPECT_THAT(read("a,label\n1,1.0\n2,1\n3,x\n4,y\n5,z\n").schema->labels[0].words,
+              ElementsAre("1", "x", "y", "z"));
+}
+
 TEST_F(Csv, SaysThatTheFirstLineAloneHoldsNames) {
   refuse("a,b,label\n",
          "there are no samples in it; its first line holds the columns' names, and none follows");
