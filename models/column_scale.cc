@@ -34,11 +34,16 @@ std::vector<float> largest_by_column(const TableSchema& table, const Tensor& row
 }
 
 std::vector<float> largest_by_column(const TableSchema& table, const SampleSet& samples) {
+  return largest_by_column(table, samples, 0, samples.size());
+}
+
+std::vector<float> largest_by_column(const TableSchema& table, const SampleSet& samples, std::int64_t begin,
+                                     std::int64_t end) {
   const SampleKind& kind = samples.kind();
   const Batch one{.samples = Tensor(kind.dtype, batch_shape(kind, 1)),
                   .labels = Tensor(label_dtype(kind), labels_shape(kind, 1))};
   std::vector<float> largest(table.features.size());
-  for (std::int64_t i = 0; i < samples.size(); ++i) {
+  for (std::int64_t i = begin; i < end; ++i) {
     samples.read(i, nullptr, one, 0);
     add_row(table, one.samples.data<float>(), largest);
   }
@@ -53,7 +58,8 @@ std::string column_scale_warning(const std::string& name, const TableSchema& tab
   std::vector<std::string> columns;
   for (std::size_t i = 0; i < trained.size(); ++i) {
     if (given[i] < trained[i] && rows < kTellingRows) continue;
-    if (scale_warning(name, given[i], trained[i]).empty()) continue;
+    const bool is_new = trained[i] == 0 && given[i] > 0 && table.features[i].words.empty();
+    if (!is_new && scale_warning(name, given[i], trained[i]).empty()) continue;
     const TableColumn& column = table.features[i];
     columns.push_back(fmt::format("up to {:g} in column {} ({:g} in the training)", given[i],
                                   column_text(column.place, column.name), trained[i]));

@@ -12,8 +12,10 @@ namespace kolo::models::detail {
 
 /// Of each feature the largest absolute number of rows f32 [N,elements]; 0 of words.
 std::vector<float> largest_by_column(const TableSchema& table, const Tensor& rows);
-/// The same of samples that are such rows, all of which it reads.
+/// The same of samples that are such rows: of all, or of those from `begin` on and before `end`.
 std::vector<float> largest_by_column(const TableSchema& table, const SampleSet& samples);
+std::vector<float> largest_by_column(const TableSchema& table, const SampleSet& samples, std::int64_t begin,
+                                     std::int64_t end);
 
 /// What to say where scale_warning would speak of a column alone, in one line for all of them; "" of others,
 /// and where nobody knows the training's numbers (`trained` is empty). rows: of which `given` are. name: of

@@ -264,6 +264,8 @@ class Reader {
       if (std::string warning = words.warning(cells_[i].first_word); !warning.empty())
         warnings.push_back(std::move(warning));
     for (std::size_t i = 0; i < columns(); ++i) {
+      if (std::string text = cells_[i].rounding_text(); !text.empty() && !words_.contains(i))
+        warnings.push_back(fmt::format("column {}: {}", column_text(column(i).place, column(i).name), text));
       // Of one column alone there is nothing else to learn from.
       if (!cells_[i].numbers_rows() || words_.contains(i) || (!is_label(i) && features() == 1)) continue;
       warnings.push_back(detail::warning_of_row_numbers(column(i), is_label(i)));

@@ -67,6 +67,7 @@ std::optional<double> ColumnCells::add(const CsvFile& file, std::size_t column, 
     last_ = *value;
     ++numbers;
     sum += *value;
+    note_rounding(*value);
     count_marks(file, column, field);
     return value;
   }
@@ -91,6 +92,22 @@ std::optional<double> ColumnCells::add(const CsvFile& file, std::size_t column, 
 bool ColumnCells::shows_commas() const {
   if (words > numbers || grouped_.count > 0 || has_thousands_commas) return false;
   return has_decimal_commas || decimal_commas_ > 0 || thousands_.count > 0;
+}
+
+void ColumnCells::note_rounding(double value) {
+  least_ = std::min(least_, value);
+  most_ = std::max(most_, value);
+  rounding_ = std::max(rounding_, std::abs(value - static_cast<double>(static_cast<float>(value))));
+}
+
+std::string ColumnCells::rounding_text() const {
+  constexpr double kTooMuch = 0.01;
+  if (numbers < 2 || words > numbers || !(rounding_ > kTooMuch * (most_ - least_)) || most_ == least_)
+    return "";
+  return fmt::format(
+      "its numbers differ by at most {:g}, and f32, which holds 7 digits, rounds them by up to "
+      "{:g}; subtract the least one from all of them, or another number",
+      most_ - least_, rounding_);
 }
 
 bool ColumnCells::numbers_rows() const {

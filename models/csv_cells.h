@@ -1,6 +1,7 @@
 // What the cells of a table's column are: numbers, words, or empty.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -61,6 +62,10 @@ class ColumnCells {
   /// Numbers with decimal commas in a file with other separators.
   std::int64_t told_commas() const { return grouped_.count > 0 || points_tell() ? 0 : with_commas_; }
 
+  /// Where f32 rounds numbers by more than a hundredth of what they differ by in all: "its numbers lie within
+  /// 60 of each other, and …"; else "".
+  std::string rounding_text() const;
+
   std::int64_t numbers = 0, words = 0, empty = 0;
   std::int64_t bars = 0;              // words with | in them
   double sum = 0;                     // of the numbers
@@ -91,7 +96,11 @@ class ColumnCells {
   [[noreturn]] void refuse_commas(const NumberSigns& signs) const;
   bool is_unclear(const TableColumn& known, const NumberSigns& signs) const;
 
-  bool rises_by_one_ = true;  // each number so far
+  void note_rounding(double value);
+
+  double least_ = HUGE_VAL, most_ = -HUGE_VAL;  // of the numbers
+  double rounding_ = 0;                         // the most by which f32 changes one of them
+  bool rises_by_one_ = true;                    // each number so far
   double last_ = 0;
   Cells open_;                    // with commas, of which only the whole column says whether they are numbers
   double sum_of_open_ = 0;        // of these

@@ -120,6 +120,14 @@ void check_names(const CsvFile& file, const Fields& fields, const std::set<std::
   }
 }
 
+// Of a column: its number where options or the shell would take the name for something else.
+std::string name_for_options(std::size_t place, const std::string& name) {
+  const bool is_plain = std::all_of(name.begin(), name.end(), [](char c) {
+    return std::string_view(" ,\"'`$&|;<>()[]{}*?!#~\\\t").find(c) == std::string_view::npos;
+  });
+  return is_plain && !name.empty() && !name.starts_with('-') ? name : std::to_string(place + 1);
+}
+
 // "" where the label's name leaves no doubt. Labels in front of all other columns are usual, but not as y.
 std::string warning_of_label(const Fields& fields, std::size_t label, const std::set<std::size_t>& left_out) {
   const std::size_t last = fields.size() - 1;
@@ -128,11 +136,9 @@ std::string warning_of_label(const Fields& fields, std::size_t label, const std:
   if (label == last || left_out.contains(last) || (label == first && !is_same_name("y", fields[label])))
     return "";
   const std::string name = unquoted(fields[last]);
-  const bool needs_number = name.empty() || name.find(',') != std::string::npos;
   return fmt::format(
       "the label is column {} by its name, and not the last one, column {}, which --target {} takes",
-      column_text(label, unquoted(fields[label])), column_text(last, name),
-      needs_number ? std::to_string(last + 1) : name);
+      column_text(label, unquoted(fields[label])), column_text(last, name), name_for_options(last, name));
 }
 
 void find_schema(CsvColumns& found, const CsvFile& file, const Fields& fields, const CsvOptions& options) {
@@ -297,17 +303,18 @@ std::optional<std::size_t> usual_label(const Fields& names, std::optional<std::s
 }
 
 std::string ignore_text(std::size_t place, const std::string& name) {
-  const bool needs_number = name.empty() || name.find(',') != std::string::npos;
-  return fmt::format("--ignore {} leaves it out", needs_number ? std::to_string(place + 1) : name);
+  return fmt::format("--ignore {} leaves it out", name_for_options(place, name));
 }
 
 std::string warning_of_row_numbers(const TableColumn& column, bool is_label) {
   const std::string text = column_text(column.place, column.name);
   if (!is_label)
-    return fmt::format("column {} numbers the rows, and a model learns nothing of it for other rows; {}",
-                       text, ignore_text(column.place, column.name));
-  return fmt::format("the label, column {}, numbers the rows; --target names another column, and then {}",
-                     text, ignore_text(column.place, column.name));
+    return fmt::format("column {} rises by 1 from row to row; if it only numbers them, {}", text,
+                       ignore_text(column.place, column.name));
+  return fmt::format(
+      "the label, column {}, rises by 1 from row to row; if it only numbers them, --target names another "
+      "column, and then {}",
+      text, ignore_text(column.place, column.name));
 }
 
 std::string column_text(std::size_t place, const std::string& name) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -24,12 +25,20 @@ constexpr std::size_t kFewWords = 20;         // may well be as many as rows
 
 // "1 100,5", "12 %", "$5": more digits than other characters but separators.
 bool looks_like_number(const std::string& word) {
-  std::int64_t digits = 0, others = 0;
-  for (const char c : word) {
-    if (c >= '0' && c <= '9') ++digits;
-    else if (std::string_view(" .,'+%$").find(c) == std::string_view::npos) ++others;
+  // Blanks that break no line, the minus of typesetters, apostrophes and euros.
+  constexpr std::string_view kMarks[] = {"\u00a0", "\u202f", "\u2009", "\u2212", "\u2019", "\u20ac"};
+  std::int64_t digits = 0;
+  for (std::size_t at = 0; at < word.size(); ++at) {
+    const auto mark = std::find_if(std::begin(kMarks), std::end(kMarks), [&](std::string_view one) {
+      return std::string_view(word).substr(at).starts_with(one);
+    });
+    if (word[at] >= '0' && word[at] <= '9') ++digits;
+    else if (mark != std::end(kMarks)) at += mark->size() - 1;
+    else if (std::string_view(" .,'+%$_()").find(word[at]) == std::string_view::npos &&
+             !(word[at] == '-' && at == 0))
+      return false;
   }
-  return digits > 0 && (others == 0 || word.starts_with("\xe2\x82\xac") || word.ends_with("\xe2\x82\xac"));
+  return digits > 0;
 }
 
 // What of a column's words may be meant as numbers. Those that kolo reads stand beside others that it does
@@ -109,7 +118,8 @@ void ColumnWords::check_labels() const {
 
 std::string ColumnWords::warning(const CellPlace& first_word) const {
   const std::size_t count = column_.words.size();
-  if (count < kFewWords || 2 * count <= found_.size() || options_.is_split) return "";
+  if (options_.is_split) return "";
+  if (count < kFewWords || 2 * count <= found_.size()) return warning_of_numbers(first_word);
   const std::string meant = fmt::format(", such as {:?} in line {}{}", first_word.text, first_word.line,
                                         text_of_numbers(column_.words));
   const std::string column = column_text(column_.place, column_.name);
@@ -119,6 +129,18 @@ std::string ColumnWords::warning(const CellPlace& first_word) const {
   return fmt::format(
       "column {} is one of words, with {} different ones in {} rows{}, of which a model learns little; {}",
       column, count, found_.size(), meant, ignore_text(column_.place, column_.name));
+}
+
+// Of a column of few words, most of which are no other words than numbers.
+std::string ColumnWords::warning_of_numbers(const CellPlace& first_word) const {
+  const auto& words = column_.words;
+  const auto unread = std::count_if(words.begin(), words.end(), [](const std::string& word) {
+    return looks_like_number(word) && !may_be_number(word);
+  });
+  if (words.size() < 3 || 2 * unread <= std::ssize(words)) return "";
+  return fmt::format("column {} is one of words, such as {:?} in line {}{}",
+                     column_text(column_.place, column_.name), first_word.text, first_word.line,
+                     text_of_numbers(words));
 }
 
 void ColumnWords::finish() {

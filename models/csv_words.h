@@ -48,6 +48,7 @@ class ColumnWords {
  private:
   void take_word(const CsvFile& file, std::size_t place, std::string word);
   void check_labels() const;
+  std::string warning_of_numbers(const CellPlace& first_word) const;
   [[noreturn]] void throw_too_many(const CsvFile& file) const;
 
   TableColumn& column_;

@@ -287,8 +287,9 @@ Tensor read_npy(const std::filesystem::path& path);
 
 /// The samples of an array, as models take them.
 struct NpySamples {
-  Tensor x;               // f32 or u8: [N,C,H,W], [N,D]
-  std::string note = {};  // what was taken for what: "x.npy [9,8,8,3] is taken as channels last"
+  Tensor x;                  // f32 or u8: [N,C,H,W], [N,D]
+  std::string note = {};     // what was taken for what: "x.npy [9,8,8,3] is taken as channels last"
+  std::string warning = {};  // of channels that may stand last, and are taken for rows or columns
 };
 
 /// f16 and f64 become f32, bool 0 and 1; [N,H,W] are images of one channel; [N,H,W,C] is transposed where

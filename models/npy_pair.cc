@@ -88,6 +88,25 @@ Tensor npy_labels(Tensor y, const fs::path& path) {
   return y.dtype() == DType::u8 ? as_i32<std::uint8_t>(y, path) : y;
 }
 
+// Of several labels: 1 for one label of each sample.
+bool is_one_hot(const Tensor& y) {
+  if (y.shape().rank() != 2 || no_mark_in(y)) return false;
+  const std::int64_t labels = y.shape().dim(1);
+  for (std::int64_t i = 0; i < y.shape().dim(0); ++i)
+    if (std::count(y.data<float>() + i * labels, y.data<float>() + (i + 1) * labels, 1.0F) != 1) return false;
+  return true;
+}
+
+// Of the training, whose labels say which classes there are.
+void check_not_negative(const Tensor& y, const fs::path& path) {
+  const auto labels = y.span<std::int32_t>();
+  const auto least = std::min_element(labels.begin(), labels.end());
+  if (least != labels.end() && *least < 0)
+    throw InvalidArgumentError(
+        "{}: label {} of sample {}; classes count from 0 (numpy: np.unique(y, return_inverse=True)[1])",
+        path.string(), *least, least - labels.begin());
+}
+
 // "1" … "K" for labels that are 1 … K, each of them there; empty for others.
 std::vector<std::string> names_from_one(const Tensor& y) {
   const auto labels = y.span<std::int32_t>();
@@ -128,15 +147,26 @@ std::shared_ptr<const SampleSet> npy_pair(const fs::path& folder, const DataRequ
   NpySamples found = read_npy_samples(x_path);
   const Tensor of_file = read_npy(y_path);
   const float largest = largest_in(found.x);
+  std::vector<std::string> warnings;
+  if (!found.warning.empty()) warnings.push_back(fmt::format("{}: {}", x_path.string(), found.warning));
   const LabelKind label_kind = request.label_kind.value_or(npy_label_kind(of_file));
-  if (label_kind != LabelKind::one_class)
+  if (label_kind != LabelKind::one_class) {
+    Tensor outputs = npy_outputs(of_file, label_kind, y_path);
+    if (!request.label_kind && is_one_hot(outputs))
+      warnings.push_back(fmt::format(
+          "{}: each sample has exactly one of {} labels; if these are classes, give their numbers "
+          "(numpy: y.argmax(1)), and the model's answers are shares that add up to 1",
+          y_path.string(), outputs.shape().dim(1)));
     return array_samples_of({.name = last_name(folder),
                              .shape = {},
                              .label_kind = label_kind,
                              .note = found.note,
+                             .warnings = warnings,
                              .largest = largest},
-                            std::move(found.x), npy_outputs(of_file, label_kind, y_path));
+                            std::move(found.x), std::move(outputs));
+  }
   Tensor y = npy_labels(of_file, y_path);
+  if (request.classes == 0) check_not_negative(y, y_path);
   if (found.x.shape().dim(0) != y.elements())
     throw InvalidArgumentError("{}: samples {} {} for the {} labels of {}; they must be as many",
                                x_path.string(), found.x.dtype(), found.x.shape(), y.elements(),
@@ -150,6 +180,7 @@ std::shared_ptr<const SampleSet> npy_pair(const fs::path& folder, const DataRequ
                   .classes = request.classes,
                   .note = found.note,
                   .class_names = request.class_names,
+                  .warnings = warnings,
                   .largest = largest};
   if (request.classes == 0) {  // nobody has trained yet: by the training's labels, where they are there
     const Tensor all = split == Split::test && is_file(y_train) ? npy_labels(read_npy(y_train), y_train) : y;

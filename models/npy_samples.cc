@@ -77,6 +77,15 @@ NpySamples in_known_order(Tensor x) {
   NpySamples found{.x = std::move(x)};
   const Shape& shape = found.x.shape();
   if (shape.rank() == 3) found.x = found.x.reshaped({shape.dim(0), 1, shape.dim(1), shape.dim(2)});
+  if (const Shape& images = found.x.shape(); images.rank() == 4 && !is_channels_last(images)) {
+    const std::int64_t first = images.dim(1), last = images.dim(3);
+    const bool may_be_last = (last == 2 || last == 4) && first > 4;
+    if (may_be_last || (images.dim(2) <= 4 && first > 4 && last > 4))
+      found.warning = fmt::format(
+          "[N,{0},{1},{2}] is taken for images of {0} channels, {1} x {2}; channels stand in front (numpy: "
+          "np.moveaxis(x, {3}, 1)), and of RGBA x[..., :3] takes the colours",
+          first, images.dim(2), last, may_be_last ? 3 : 2);
+  }
   if (!is_channels_last(found.x.shape())) return found;
   found.note =
       fmt::format("[N,{},{},{}] is taken as channels last", shape.dim(1), shape.dim(2), shape.dim(3));

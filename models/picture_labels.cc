@@ -60,7 +60,9 @@ void PictureLabels::finish(const NamedImagesOptions& options, ImageFolder& found
   for (std::size_t i = 0; i < cells_.size() && !options.is_known; ++i)
     if (cells_[i].numbers_rows())
       found.warnings.push_back(fmt::format(
-          "the label, column {}, numbers the rows; --target names another column", column_named(i)));
+          "the label, column {}, rises by 1 from row to row; if it only numbers them, --target names another "
+          "column",
+          column_named(i)));
   if (kind_ == LabelKind::numbers || columns_.size() > 1) take_numbers(found);
   else take_words(found);
   if (kind_ == LabelKind::numbers) found.label_table = is_known ? options.known : label_table(has_commas);

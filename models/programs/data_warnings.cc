@@ -51,9 +51,12 @@ void warn_of_classes(const TrainingData& data) {
         "accuracy counts them as wrong",
         in_test.starts_with("1 ") ? "is" : "are", in_test);
   if (!untrained.empty())
-    log_warning("there is no training sample of {}, and the model has {} outputs, one of each class{}",
-                named(kind, untrained), kind.classes,
-                kind.class_names.empty() ? "; labels that are numbers count from 0 without gaps" : "");
+    log_warning(
+        "there is no training sample of {}, and the model has {} outputs, one of each class{}",
+        named(kind, untrained), kind.classes,
+        kind.class_names.empty()
+            ? "; labels that are numbers count from 0 without gaps, and --loss mse finds them as numbers"
+            : "");
   if (!untested.empty())
     log_warning("there is no test sample of {}, of which the test accuracy says nothing",
                 named(kind, untested));

@@ -164,8 +164,13 @@ Switches added_switches(const FolderConfig& folder, const Switches& given,
   const auto optimizer = own.find("optimizer");
   const auto trained = as_trained(folder, "optimizer");
   if (optimizer != own.end() && trained && *trained != optimizer->second)
-    for (const char* name : {"learning-rate", "momentum", "weight-decay"})
-      added.erase(name);  // another one's rate would be none for this one
+    for (const char* name :
+         {"learning-rate", "momentum", "weight-decay"})  // another one's, none for this one
+      if (const auto kept = added.find(name); kept != added.end()) {
+        say(fmt::format("--optimizer {}: {} of {} is not taken over, and the optimizer's own default applies",
+                        optimizer->second, option_text(name, kept->second), folder.folder));
+        added.erase(kept);
+      }
   if (evaluates) return added;
   const auto seed = own.find("seed");
   if (seed != own.end() && parse_int64(seed->second) != folder.seed)

@@ -191,15 +191,28 @@ std::vector<std::string> named_paths(const std::vector<std::string>& given) {
   return paths;
 }
 
-// Rows whose numbers the model has not learnt from.
-void warn_of_columns(const FolderConfig& found, const std::vector<std::string>& paths,
-                     const SampleSet& samples) {
+// Rows whose numbers the model has not learnt from, of each file.
+void warn_of_columns(const FolderConfig& found, const UnlabelledSamples& input) {
   if (!found.table || found.column_largest.empty()) return;
-  const std::string name = paths.size() == 1 ? paths.front() : fmt::format("{} files", paths.size());
-  const std::string warning =
-      detail::column_scale_warning(name, *found.table, detail::largest_by_column(*found.table, samples),
-                                   samples.size(), found.column_largest);
-  if (!warning.empty()) log_warning("{}", warning);
+  const auto file_of = [&](std::int64_t i) {
+    const std::string& name = input.names[static_cast<std::size_t>(i)];
+    return name.substr(0, name.find_last_of(":["));
+  };
+  const std::int64_t count = input.samples->size();
+  for (std::int64_t begin = 0, end = 0; begin < count; begin = end) {
+    const std::string file = file_of(begin);
+    while (end < count && file_of(end) == file) ++end;
+    const std::string warning = detail::column_scale_warning(
+        file, *found.table, detail::largest_by_column(*found.table, *input.samples, begin, end), end - begin,
+        found.column_largest);
+    if (!warning.empty()) log_warning("{}", warning);
+  }
+}
+
+void check_output(const std::string& output, const std::vector<std::string>& paths) {
+  for (const std::string& path : paths)
+    if (std::error_code ignored; !output.empty() && std::filesystem::equivalent(output, path, ignored))
+      throw InvalidArgumentError("--output {}: --predict reads this file; name another one", output);
 }
 
 // Samples in batches, and what is told of each.
@@ -276,7 +289,7 @@ void predict(const TrainOptions& options) {
   if (lines && !input.left_out.empty()) log_warning("{}", input.left_out);
   for (const std::string& note : input.notes)
     if (lines) log_warning("{}", note);
-  if (lines) warn_of_columns(*options.found, paths, *input.samples);
+  if (lines) warn_of_columns(*options.found, input);
   RestoredModel model(options, kind, gpu);
   PredictedLines predicted(options, kind, input, sample_text, model);
   const BatchOptions batching = batch_options(options);

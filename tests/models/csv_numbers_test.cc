@@ -227,17 +227,41 @@ TEST_F(CsvNumbers, ThatAreTakenAsWordsAreWarnedOf) {
   EXPECT_THAT(read("colour,label\n" + rows(30, "c{2},{1}\n")).warnings, IsEmpty());
 }
 
+TEST_F(CsvNumbers, InAColumnOfFewWordsAreWarnedOf) {
+  for (const char* word : {"1{2}%", "1'00{2}", "1_00{2}", "1\u00a000{2}", "\u22121{2}", "(1{2})", "€ 1{2}"})
+    EXPECT_THAT(read("price,label\n" + rows(30, word + std::string(",{1}\n"))).warnings,
+                ElementsAre(AllOf(HasSubstr("column 1 \"price\" is one of words, such as"),
+                                  HasSubstr("which kolo cannot read"))))
+        << word;
+  for (const char* word : {"size {2}", "1{2}-2{2}", "v1.{2}"})
+    EXPECT_THAT(read("a,label\n" + rows(30, word + std::string(",{1}\n"))).warnings, IsEmpty()) << word;
+}
+
+TEST_F(CsvNumbers, ThatF32CannotTellApartAreWarnedOf) {
+  EXPECT_THAT(read("a,t\n" + rows(30, "{2},170{0:02}{2}\n"), {.label_kind = LabelKind::numbers}).warnings,
+              IsEmpty());
+  EXPECT_THAT(read("a,t\n" + rows(30, "{2},17000000{2}{1}.5\n")).warnings,
+              ElementsAre(AllOf(HasSubstr("column 2 \"t\": its numbers differ by at most 61, and f32"),
+                                HasSubstr("rounds them by up to 61.5"), HasSubstr("subtract the least one"))));
+  EXPECT_THAT(read("id,label\n" + rows(30, "101677721{2},{1}\n")).warnings,
+              ElementsAre(HasSubstr("column 1 \"id\": its numbers differ by at most 6, and f32")));
+}
+
 TEST_F(CsvNumbers, ThatNumberTheRowsAreWarnedOf) {
   EXPECT_THAT(
       read("id,a,label\n" + rows(30, "{0},{2},{1}\n")).warnings,
-      ElementsAre("column 1 \"id\" numbers the rows, and a model learns nothing of it for other rows; "
-                  "--ignore id leaves it out"));
+      ElementsAre(
+          "column 1 \"id\" rises by 1 from row to row; if it only numbers them, --ignore id leaves it "
+          "out"));
   EXPECT_THAT(read("a;\"b,c\";label\n" + rows(30, "{2};1{0:02};{1}\n")).warnings,
-              ElementsAre(AllOf(HasSubstr("column 2 \"b,c\" numbers"), HasSubstr("--ignore 2 leaves"))));
+              ElementsAre(AllOf(HasSubstr("column 2 \"b,c\" rises by 1"), HasSubstr("--ignore 2 leaves"))));
   EXPECT_THAT(
       read("a,b,n\n" + rows(30, "{2},{1},{0}\n"), {.label_kind = LabelKind::numbers}).warnings,
-      ElementsAre("the label, column 3 \"n\", numbers the rows; --target names another column, and then "
-                  "--ignore n leaves it out"));
+      ElementsAre("the label, column 3 \"n\", rises by 1 from row to row; if it only numbers them, --target "
+                  "names another column, and then --ignore n leaves it out"));
+  EXPECT_THAT(read("row no,a,label\n" + rows(30, "{0},{2},{1}\n")).warnings,
+              ElementsAre(HasSubstr("--ignore 1 leaves it out")))
+      << "as a shell takes it";
   const std::string some = rows(30, "{0},{2},{1}\n");
   for (const std::string& text :
        {"id,a,label\n" + some + "31,1,1\n", "id,a,label\n" + some + ",1,1\n",

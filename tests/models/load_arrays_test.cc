@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <kolo/core/base/error.h>
@@ -141,6 +142,43 @@ TEST_F(Arrays, AreSeveralLabelsWhereWholeNumbersAreAllZeroOrOne) {
           "label 2 of sample 1; --loss bce takes 0 and 1");
   refused("|u1", "(2,)", std::string("\0\1", 2), asked, "--loss bce is for several labels of a sample");
   refused("|u1", "(2, 2)", std::string("\0\1\2\0", 4), request(), "several labels of a sample 0 and 1");
+}
+
+TEST_F(Arrays, AreWarnedOfWhereTheirChannelsMayStandElsewhere) {
+  write("y_train.npy", npy("|u1", "(2,)", std::string("\0\1", 2)));
+  const auto warnings = [&](const std::string& shape, std::size_t bytes) {
+    write("x_train.npy", npy("|u1", shape, std::string(bytes, '\0')));
+    return load_data(request(), Split::train)->kind().warnings;
+  };
+  EXPECT_THAT(warnings("(2, 8, 8, 4)", 512),
+              ElementsAre(AllOf(HasSubstr("x_train.npy: [N,8,8,4] is taken for images of 8 channels, 8 x 4"),
+                                HasSubstr("np.moveaxis(x, 3, 1)"))));
+  EXPECT_THAT(warnings("(2, 8, 3, 8)", 384), ElementsAre(HasSubstr("np.moveaxis(x, 2, 1)")));
+  for (const auto& [shape, bytes] :
+       {std::pair("(2, 3, 8, 8)", 384), {"(2, 8, 8, 3)", 384}, {"(2, 8, 8)", 128}})
+    EXPECT_THAT(warnings(shape, static_cast<std::size_t>(bytes)), testing::IsEmpty()) << shape;
+}
+
+TEST_F(Arrays, OfOneLabelASampleAreWarnedOf) {
+  write("x_train.npy", npy("<f4", "(2, 1)", std::string(8, '\0')));
+  write("y_train.npy", npy("|u1", "(2, 3)", std::string("\1\0\0\0\1\0", 6)));
+  EXPECT_THAT(
+      load_data(request(), Split::train)->kind().warnings,
+      ElementsAre(HasSubstr("each sample has exactly one of 3 labels; if these are classes, give their "
+                            "numbers (numpy: y.argmax(1))")));
+  DataRequest asked = request();
+  asked.label_kind = LabelKind::several;
+  EXPECT_THAT(load_data(asked, Split::train)->kind().warnings, testing::IsEmpty());
+  write("y_train.npy", npy("|u1", "(2, 3)", std::string("\1\1\0\0\1\0", 6)));
+  EXPECT_THAT(load_data(request(), Split::train)->kind().warnings, testing::IsEmpty());
+}
+
+TEST_F(Arrays, OfClassesCountFromZero) {
+  write("x_train.npy", npy("<f4", "(2, 1)", std::string(8, '\0')));
+  write("y_train.npy", npy("|i1", "(2,)", std::string("\1\xff", 2)));
+  EXPECT_THAT(
+      [&] { load_data(request(), Split::train); },
+      ThrowsMessage<InvalidArgumentError>(HasSubstr("label -1 of sample 1; classes count from 0 (numpy: ")));
 }
 
 TEST_F(Arrays, ArePairsOfArrays) {

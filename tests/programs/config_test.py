@@ -176,6 +176,7 @@ class Defaults(Config):
         self.assert_ok(self.train("--learning-rate", 0.0005, "--steps", 3))
         result = self.train("--optimizer", "sgd", "--steps", 4, "--log-steps", 1)
         self.assertIn(f"--optimizer sgd takes the place of {self.before['optimizer']},", result.err)
+        self.assertIn(f"--optimizer sgd: --learning-rate 0.0005 of {self.ck} is not taken over, and the optimizer's own default applies", result.err)
         self.assertEqual(self.rates(result), fresh)
 
 

@@ -51,6 +51,12 @@ class Warnings(ProgramTest):
         self.arrays("known", "<f4", 1, split="test")
         self.assertIn(f"known, x_test.npy: {words}", self.assert_ok(self.train("lenet", known)).err)
 
+    def test_a_column_that_was_always_0_is_told(self):
+        table = self.table("a,b,label", [f"{i % 7},0,{i % 2}" for i in range(60)])
+        self.assert_ok(self.train("mlp", table, "--normalize", "--checkpoint-dir", self.ck))
+        later = self.table("a,b,label", [f"{i % 7},1000,{i % 2}" for i in range(60)])
+        self.assertIn('numbers are up to 1000 in column 2 "b" (0 in the training)', self.assert_ok(self.ask("--predict", later)).err)
+
     def test_columns_in_another_unit_are_told(self):
         folder, numbers = self.folder / "units", random.Random(5)
         folder.mkdir()
@@ -69,6 +75,9 @@ class Warnings(ProgramTest):
         self.assertNotRegex(first, "in the training")
         for name in (large, small):
             self.assertRegex(self.assert_ok(self.ask("--predict", name)).err, said)
+            both = self.assert_ok(self.ask("--predict", folder / "train.csv", name)).err
+            self.assertRegex(both, f"{name}: {said}")
+            self.assertNotRegex(both, f"train.csv: {said}")
         self.assertRegex(self.assert_ok(self.ask("--evaluate", "--data", large)).err, said)
         for asked in (self.ask("--predict", few), self.ask("--evaluate")):
             self.assertNotRegex(self.assert_ok(asked).err, "in the training")
