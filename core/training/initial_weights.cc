@@ -44,7 +44,7 @@ std::string file_of(const std::string& path) {
   std::error_code error;
   std::optional<std::string> prefix;
   if (fs::is_directory(path, error)) {
-    prefix = newest_intact_checkpoint(path);
+    prefix = newest_trained_checkpoint(path);
     if (!prefix) throw NotFoundError("initial weights: there is no checkpoint in the folder {}", path);
   } else if (fs::exists(checkpoint_index_path(path), error)) {
     prefix = path;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -21,9 +23,9 @@
 #include <kolo/core/base/durable_file.h>
 #include <kolo/core/base/json_text.h>
 #include <kolo/core/base/log.h>
-#include <kolo/core/base/median.h>
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/base/process.h>
+#include <kolo/core/base/text.h>
 #include <kolo/models/column_scale.h>
 #include <kolo/models/data.h>
 #include <kolo/models/predictor.h>
@@ -43,7 +45,8 @@ struct Guess {
   double share = 0;
 };
 
-constexpr int kShareDigits = 6;
+// To six significant digits: of small shares, too, the larger one stays so.
+double told(double share) { return parse_double(fmt::format("{:.6g}", share)).value_or(share); }
 
 std::vector<Guess> largest(std::span<const float> shares, std::int64_t top, const SampleKind& kind) {
   std::vector<std::size_t> order(shares.size());
@@ -54,8 +57,7 @@ std::vector<Guess> largest(std::span<const float> shares, std::int64_t top, cons
       [&](std::size_t a, std::size_t b) { return shares[a] != shares[b] ? shares[a] > shares[b] : a < b; });
   std::vector<Guess> guesses;
   for (std::size_t i = 0; i < count; ++i)
-    guesses.push_back(
-        {kind.class_name(static_cast<std::int64_t>(order[i])), rounded(shares[order[i]], kShareDigits)});
+    guesses.push_back({kind.class_name(static_cast<std::int64_t>(order[i])), told(shares[order[i]])});
   return guesses;
 }
 
@@ -100,7 +102,7 @@ class SampleText {
     for (std::size_t i = 0; !is_ranked_ && i < outputs.size(); ++i)
       if (form_ == Form::plain && of_labels_)
         text += fmt::format("  {} {:.4f}", kind_.class_name(static_cast<std::int64_t>(i)), outputs[i]);
-      else if (of_labels_) text += fmt::format(",{}", rounded(outputs[i], kShareDigits));
+      else if (of_labels_) text += fmt::format(",{}", told(outputs[i]));
       else text += fmt::format("{}{}", form_ == Form::csv ? "," : "  ", outputs[i]);
     return text + "\n";
   }
@@ -125,8 +127,7 @@ class SampleText {
     }
     for (std::size_t i = 0; i < outputs.size(); ++i)
       if (of_labels_)
-        row["labels"].push_back(
-            json_of({kind_.class_name(static_cast<std::int64_t>(i)), rounded(outputs[i], kShareDigits)}));
+        row["labels"].push_back(json_of({kind_.class_name(static_cast<std::int64_t>(i)), told(outputs[i])}));
       else row["numbers"].push_back(double{outputs[i]});
     return json_text(row) + "\n";
   }
@@ -282,6 +283,7 @@ void predict(const TrainOptions& options) {
   std::unique_ptr<Lines> lines;
   const UnlabelledSamples input = on_all_ranks([&] {
     gpu = gpu_of_this_rank(options.device);
+    check_output(options.output, paths);
     UnlabelledSamples found = unlabelled_samples(paths, kind.shape, kind.table, kind.largest);
     if (process().rank == 0) lines = std::make_unique<Lines>(options.output, sample_text.header());
     return found;

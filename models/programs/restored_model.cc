@@ -48,11 +48,13 @@ RestoredModel::RestoredModel(const TrainOptions& options, const SampleKind& kind
     if (process().rank != 0) return 0;  // rank 0 alone touches the folder, and tells the step
     const auto checkpoint = newest_trained_checkpoint(options.checkpoint_dir);
     if (!checkpoint)
-      throw NotFoundError("{}: there is no checkpoint in {}", options.evaluate ? "--evaluate" : "--predict",
-                          options.checkpoint_dir);
+      throw NotFoundError("{}: there is no checkpoint in {}; train there first",
+                          options.evaluate ? "--evaluate" : "--predict", options.checkpoint_dir);
     check_fits(options, *checkpoint);
     return Saver(graph_).restore(session_, *checkpoint).global_step.value_or(0);
   });
+  if (process().rank == 0 && global_step_ == 0)
+    log_warning("{} holds the checkpoint of step 0 alone: its network is untrained", options.checkpoint_dir);
   broadcast_variables(session_, global_variables(graph_), 0);
   if (use_averages_) session_.run(use_averages_);
 }

@@ -336,6 +336,11 @@ void TrainingRun::catch_up() {
     log_info("nothing left to do: {} {}", options_.checkpoint_dir,
              options_.steps ? fmt::format("is at step {} of --steps {}", step(), last_step_)
                             : epochs_.text(place_, options_.epochs));
+  if (writes_folder_ && step() == 0)
+    if (const auto names = list_checkpoints(options_.checkpoint_dir);
+        !names.empty() && names.front() != fmt::format("{}-0", kCheckpointBasename))
+      log_warning("{}: no checkpoint of a later step is intact, and the training begins again at step 0",
+                  options_.checkpoint_dir);
   // A step is saved before it is evaluated.
   if (step() > 0 && step() < last_step_ && is_on_grid() && watch_->misses(step()))
     if (const auto found = evaluation_->evaluate(session_->session()))

@@ -183,6 +183,15 @@ class InitFrom(Folder):
 
     def test_refuses_what_does_not_fit(self):
         self.assert_one_line(run("kolo-train", *SMALL, "--steps", 1, "--init-from", self.folder), 1, "no checkpoint in the folder")
+        damaged = self.folder / "damaged"
+        self.assert_ok(run("kolo-train", *SMALL, "--steps", 2, "--checkpoint-dir", damaged))
+        with open(damaged / "model.ckpt-2.safetensors", "r+b") as tensors:
+            tensors.seek(-8, 2)
+            tensors.write(b"changed!")
+        self.assert_one_line(run("kolo-train", *SMALL, "--steps", 1, "--init-from", damaged), 1,
+                             "the only intact checkpoint there is that of step 0, the untrained network")
+        self.assertIn(f"{damaged}: no checkpoint of a later step is intact, and the training begins again at step 0",
+                      self.assert_ok(run("kolo-train", *SMALL, "--steps", 3, "--checkpoint-dir", damaged)).err)
         self.assert_one_line(run("kolo-train", *SMALL, "--steps", 1, "--init-names", "x"), 2, "--init-names needs --init-from")
         names = self.folder / "names.json"
         names.write_text("[1]")

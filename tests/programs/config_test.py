@@ -145,6 +145,15 @@ class Read(Config):
                 self.assert_one_line(self.train("--evaluate", ranks=ranks), 1, "config.json")
 
 
+class Untrained(Config):
+    def test_a_folder_of_step_0_alone_is_told(self):
+        self.assert_ok(self.train("--model", "mlp", *SMALL, "--steps", 2))
+        for file in self.ck.glob("model.ckpt-2*"):
+            file.unlink()
+        (self.ck / "checkpoint").unlink()
+        self.assertIn(f"{self.ck} holds the checkpoint of step 0 alone: its network is untrained", self.assert_ok(self.train("--evaluate")).err)
+
+
 class Defaults(Config):
     """What nobody chose was used all the same."""
 

@@ -158,6 +158,12 @@ class Pictures(Predict):
         self.assert_one_line(self.ask("--predict", self.files[3], self.files[5], "--skip-damaged", "--output", self.folder / "none.csv"), 1, "all 2 samples are damaged")
         self.assertEqual(list(self.folder.glob("none.csv*")), [])
 
+    def test_small_shares_keep_their_order(self):
+        (self.folder / "x.npy").write_bytes(npy("|u1", "(1, 1, 28, 28)", bytes(sum(light("left", self.numbers), []))))
+        top = self.rows(self.ask("--predict", self.folder / "x.npy", "--top", 3, "--json"))[0]["top"]
+        self.assertTrue(all(one["share"] > 0 for one in top), top)
+        self.assertGreater(top[1]["share"], top[2]["share"])
+
     def test_a_program_in_cpp_says_the_same(self):
         if not (BIN / "predict_arrays").exists():
             self.skipTest("the examples are not built")
@@ -373,6 +379,10 @@ class CommandLine(Predict):
             if args:
                 self.assert_one_line(self.ask(*args), 2, *words)
         self.assert_one_line(run("kolo-train", "--predict", table), 2, "needs --checkpoint-dir")
+        before = table.read_bytes()
+        for path in (table, f"{table.parent}/./{table.name}"):
+            self.assert_one_line(self.ask("--predict", table, "--output", path), 1, f"--output {path}: --predict reads this file; name another one")
+        self.assertEqual(table.read_bytes(), before)
         self.assert_one_line(self.ask("--predict", self.folder / "table"), 1, "a folder, and the model takes [2] and no images; name the files in it: tables (.csv)")
         self.assert_one_line(run("kolo-train", "--predict", table, "--checkpoint-dir", self.folder / "none"), 2, "there is no folder", "none")
 
