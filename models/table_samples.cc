@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/text.h>
 #include <kolo/models/batches.h>
 #include <kolo/models/data.h>
 #include <kolo/models/folder_contents.h>
@@ -66,7 +67,7 @@ CsvTable rows_of(const CsvTable& table, const std::vector<std::int64_t>& rows) {
   return part;
 }
 
-// A row by its numbers and its label. The table may move on: its tensors share their memory.
+// A row by its numbers and its label.
 SampleContents row_contents(const CsvTable& table) {
   const std::int64_t count = table.y.shape().dim(0);
   const auto digests = std::make_shared<std::vector<std::uint64_t>>();
@@ -97,12 +98,39 @@ void check_numbers(const CsvTable& table, std::int64_t classes, const fs::path& 
     check_known_labels(table.y, classes, path.string(), trained);
 }
 
+// The name has such a word of its own: bin_train.csv, and not strain.csv.
+bool names_a_part(const std::string& name) {
+  std::string word;
+  for (const char c : name + ".") {
+    if (lower_case(c) >= 'a' && lower_case(c) <= 'z') {
+      word += lower_case(c);
+      continue;
+    }
+    for (const char* const part : {"train", "test", "val", "valid", "validation"})
+      if (word == part) return true;
+    word.clear();
+  }
+  return false;
+}
+
+// Of tables that are joined.
+std::string warning_of_parts(const std::vector<fs::path>& tables) {
+  for (const fs::path& table : tables)
+    if (const std::string name = table.filename().string(); tables.size() > 1 && names_a_part(name))
+      return fmt::format(
+          "{} tables are read as one, of which a tenth is for testing, although one is called {}: train.csv "
+          "and test.csv (or .tsv) are read apart",
+          tables.size(), name);
+  return "";
+}
+
 // Without a test file of its own: a tenth of the rows is for testing.
 DataSplits shared_out(const std::string& name, const std::vector<fs::path>& paths,
                       const std::string& left_out, const DataRequest& request, Wanted wanted) {
   CsvTable table = read_csv(paths, options_of(request));
   if (wanted.train) check_labels(table.y, paths.front(), table.note, table.schema->output_names());
   add_note(table.note, left_out);
+  if (std::string parts = warning_of_parts(paths); !parts.empty()) table.warnings.push_back(std::move(parts));
   const std::int64_t count = table.y.shape().dim(0), classes = classes_of(table, request);
   check_numbers(table, classes, paths.front(), "");
   std::vector<std::uint64_t> rows(static_cast<std::size_t>(count));
@@ -139,9 +167,18 @@ DataSplits shared_out(const std::string& name, const std::vector<fs::path>& path
   return splits;
 }
 
+// NAME.csv or .tsv, of the first of the names that is there; else that of the first name, which is not there.
+fs::path table_of(const fs::path& folder, const std::vector<const char*>& names) {
+  for (const char* const name : names)
+    for (const char* const ending : {".csv", ".tsv"})
+      if (const fs::path path = folder / fmt::format("{}{}", name, ending); is_file(path)) return path;
+  return folder / fmt::format("{}.csv", names.front());
+}
+
 // train.csv and test.csv, of which the second is read by the columns of the first.
 DataSplits pair_of_tables(const fs::path& folder, const DataRequest& request, Wanted wanted) {
-  const fs::path train = folder / "train.csv", test = folder / "test.csv";
+  const fs::path train = table_of(folder, {"train"}),
+                 test = table_of(folder, {"test", "val", "valid", "validation"});
   DataSplits splits;
   CsvOptions options = options_of(request);
   std::int64_t classes = request.classes;
@@ -149,7 +186,7 @@ DataSplits pair_of_tables(const fs::path& folder, const DataRequest& request, Wa
   if (wanted.train || (has_test && !options.known && is_file(train))) {
     CsvTable table = read_csv(train, options);
     check_labels(table.y, train, table.note, table.schema->output_names());
-    add_note(table.note, left_out_beside(folder, {"train.csv", "test.csv"}));
+    add_note(table.note, left_out_beside(folder, {train.filename().string(), test.filename().string()}));
     options.known = table.schema;
     options.known_file = train.filename().string();
     classes = classes_of(table, request);
@@ -174,7 +211,9 @@ std::vector<fs::path> tables_in(const fs::path& folder) {
   std::vector<fs::path> found;
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
-    if (is_table_name(entry->path()) && is_file(entry->path())) found.push_back(entry->path());
+    if (const fs::path& path = entry->path();
+        is_table_name(path) && is_file(path) && !path.filename().string().starts_with('.'))
+      found.push_back(path);
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -184,7 +223,8 @@ bool is_table_folder(const fs::path& folder) { return !tables_in(folder).empty()
 DataSplits table_samples(const fs::path& path, const DataRequest& request, Wanted wanted) {
   const std::string name = last_name(path);
   if (!is_folder(path)) return shared_out(name, {path}, "", request, wanted);
-  if (is_file(path / "train.csv") || is_file(path / "test.csv")) return pair_of_tables(path, request, wanted);
+  if (is_file(table_of(path, {"train"})) || is_file(table_of(path, {"test"})))
+    return pair_of_tables(path, request, wanted);
   const std::vector<fs::path> tables = tables_in(path);
   std::vector<std::string> taken;
   for (const fs::path& table : tables) taken.push_back(table.filename().string());

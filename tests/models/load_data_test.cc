@@ -160,6 +160,34 @@ TEST_F(Data, AreTables) {
                   HasSubstr("test.csv: label 4 is none of the 4 classes, 0, 1, 2, 3, of train.csv")));
 }
 
+TEST_F(Data, AreTablesWithOtherEndingsAndParts) {
+  const std::string rows = "a,label\n1,0\n3,1\n";
+  for (const char* test : {"test.tsv", "val.csv", "valid.csv", "validation.tsv"}) {
+    const std::string root = std::string("of_") + test + "/";
+    write(root + "train.tsv", rows);
+    write(root + test, "a,label\n5,1\n");
+    const DataSplits splits = load_splits(request({1}, DType::f32, root));
+    EXPECT_EQ(splits.train->size(), 2) << test;
+    ASSERT_NE(splits.test, nullptr) << test;
+    EXPECT_EQ(splits.test->size(), 1) << test;
+  }
+}
+
+TEST_F(Data, OfTablesThatAreJoinedAreWarnedOfByTheirNames) {
+  const auto warnings = [&](const std::string& folder, const char* first, const char* second) {
+    for (const char* name : {first, second}) write(folder + "/" + name, "a,label\n1,0\n3,1\n");
+    return load_splits(request({1}, DType::f32, folder)).train->kind().warnings;
+  };
+  EXPECT_THAT(
+      warnings("parts", "bin_Train.csv", "bin_test.csv"),
+      ElementsAre(HasSubstr("2 tables are read as one, of which a tenth is for testing, although one is "
+                            "called bin_Train.csv")));
+  EXPECT_THAT(warnings("plain", "strain.csv", "contest.csv"), testing::IsEmpty());
+  write("hidden/a.csv", "a,label\n1,0\n3,1\n");
+  write("hidden/.b.csv", "a,label\n1,0\n3,1\n");
+  EXPECT_EQ(load_splits(request({1}, DType::f32, "hidden")).train->size(), 2);
+}
+
 TEST_F(Data, AreATextForAModelOfTokens) {
   std::string text;
   for (int i = 0; i < 500; ++i) text += static_cast<char>('a' + i % 7);
