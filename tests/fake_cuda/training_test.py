@@ -3,17 +3,16 @@
 import json
 import unittest
 
-from fake_gpu import CALM, FAKE, HOSTS_RATE, FakeGpuTest
+from fake_gpu import CALM, HOSTS_RATE, FakeGpuTest
 
 MEMORY, ILLEGAL_ADDRESS, INVALID_VALUE = 2, 700, 1
 # What may fail without harm: something is given back, less memory is taken at a time, or another kernel.
-TOLERATED = ("cudaMalloc", "cudaFree", "cudaFreeHost", "cudaStreamDestroy", "cudaEventDestroy", "cudaGraph", "cublasLt", "cudnn")
+TOLERATED = ("cudaMalloc", "cudaFree", "cudaFreeHost", "cudaStreamDestroy", "cudaEventDestroy", "cudaGraph", "cublasLt",
+             "cudaGetDeviceProperties", "cudaDriverGetVersion")  # asked for a library's handle, without which kolo's own kernels compute
+UNNAMED = ("cudaDriverGetVersion", "cudaGetDeviceCount")  # whether there is a GPU at all
 CAPTURE = ("cudaStreamBeginCapture", "cudaGraphUpload")  # what fails between the two is put node by node instead
 
 MLP = ("--model", "mlp", "--steps", 3)  # node by node, captured, replayed
-LENET = ("--model", "lenet", "--steps", 2, "--precision", "tf32")
-# Engines and algorithms are timed, and kept in a file.
-TIMED = {"KOLO_CUDA_LIBRARIES": f"{FAKE / 'cudnn'}:{FAKE / 'libraries'}", "KOLO_AUTOTUNE": 1}
 
 WAITING = {"cudaStreamSynchronize", "cudaEventSynchronize", "cudaMemcpy", "cudaDeviceSynchronize"}
 
@@ -98,13 +97,13 @@ class Placement(FakeGpuTest):
 class Failures(FakeGpuTest):
     """Each call fails once: one line says so, and nothing is left behind."""
 
-    def calls_of(self, args=MLP, **env):
+    def calls_of(self, **env):
         log = self.folder / "calls"
-        result = self.train("gpu", *args, KOLO_FAKE_CUDA_LOG=log, **env)
+        result = self.train("gpu", *MLP, KOLO_FAKE_CUDA_LOG=log, **env)
         return result, log.read_text().split("\n")[:-1]
 
-    def assert_failure_is_told(self, k, code, args=MLP, **env):
-        result, calls = self.calls_of(args, KOLO_FAKE_CUDA_FAIL=f"{k}:{code}", **env)
+    def assert_failure_is_told(self, k, code):
+        result, calls = self.calls_of(KOLO_FAKE_CUDA_FAIL=f"{k}:{code}")
         if k > len(calls):  # how often some calls come depends on who is there first: nothing failed
             self.assert_ok(result)
             return
@@ -120,31 +119,23 @@ class Failures(FakeGpuTest):
         self.assertEqual(result.code, 1, message)
         own = [line for line in result.err.splitlines() if line.startswith("kolo-train:")]
         self.assertEqual(len(own), 1, message)
-        if name.startswith(("cuda", "cublasLt", "cudnn")):
+        # A lost context may be met by another call first.
+        if name.startswith(("cuda", "cublasLt")) and name not in UNNAMED and code != ILLEGAL_ADDRESS:
             self.assertIn(name, own[0], message)
         self.assertNotIn("terminate called", result.err, message)
         self.assertNotIn("fake_cuda:", result.err, message)
 
-    def assert_first_and_last_may_fail(self, args, known=(), **env):
-        result, calls = self.calls_of(args, **env)
+    def test_every_kind_of_call_may_fail_first_and_last(self):
+        result, calls = self.calls_of()
         self.assert_ok(result)
         places = {}
         for k, name in enumerate(calls, 1):
-            if name not in known:
-                places.setdefault(name, []).append(k)
+            places.setdefault(name, []).append(k)
         for name, numbers in places.items():
             for k in {numbers[0], numbers[-1]}:
                 with self.subTest(name=name, k=k):
-                    self.assert_failure_is_told(k, MEMORY if name == "cudaMalloc" else INVALID_VALUE, args, **env)
-        return set(places)
-
-    def test_every_kind_of_call_may_fail_first_and_last(self):
-        known = self.assert_first_and_last_may_fail(MLP)
-        self.assertTrue({"cudaHostAlloc", "cudaGraphInstantiate", "cudaGraphUpload", "cudaGraphLaunch"} <= known, known)
-        # And those of convolutions, and of what times them.
-        env = {**TIMED, "KOLO_ENGINES": self.folder / "engines"}
-        more = self.assert_first_and_last_may_fail(LENET, known, **env)
-        self.assertTrue({"cudnnBackendExecute", "cudnnBackendFinalize", "cudnnSetStream", "cudaEventElapsedTime"} <= more, more)
+                    self.assert_failure_is_told(k, MEMORY if name == "cudaMalloc" else INVALID_VALUE)
+        self.assertTrue({"cudaHostAlloc", "cudaGraphInstantiate", "cudaGraphUpload", "cudaGraphLaunch"} <= set(places))
 
     def test_each_call_of_a_kept_step_may_fail(self):
         """From the capture on."""
