@@ -139,8 +139,8 @@ bool names_its_rank(int ranks, int rank, std::string_view line) {
   return line.substr(0, own.size()) == own;
 }
 
-// In kolo's errors: "Ranks disagree on the training step: …", "init: the ranks differ in what they must share:",
-// "Mismatched shapes for w: rank 0 has …".
+// In kolo's errors: "Ranks disagree on the training step: …", "init: the ranks differ in what they must
+// share:", "Mismatched shapes for w: rank 0 has …".
 bool says_ranks_disagree(std::string_view line) {
   return line.find("Ranks disagree on ") != std::string_view::npos ||
          line.find("the ranks differ in what they must share") != std::string_view::npos ||
