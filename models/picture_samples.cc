@@ -77,9 +77,11 @@ ImageFolder part_of(const ImageFolder& whole, const std::vector<std::int64_t>& p
   return part;
 }
 
-// Where it lies below `folder`, wherever that is.
+// Where it lies below `folder`, wherever that is. A table may name pictures by absolute paths.
 std::string name_below(const fs::path& file, const fs::path& folder) {
-  return file.lexically_relative(folder).generic_string();
+  if (file.is_absolute() == folder.is_absolute()) return file.lexically_relative(folder).generic_string();
+  const auto whole = [](const fs::path& path) { return fs::absolute(path).lexically_normal(); };
+  return whole(file).lexically_relative(whole(folder)).generic_string();
 }
 
 std::uint64_t picture_digest(const fs::path& file) {

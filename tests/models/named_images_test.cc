@@ -252,5 +252,20 @@ TEST_F(NamedImages, HaveColumnsOfZeroAndOne) {
                   HasSubstr("line 2, column 2: label 2; labels of several columns are 0 or 1")));
 }
 
+TEST_F(NamedImages, ThatAreNamedByAbsolutePathsAreDrawnByTheirNamesToo) {
+  const std::filesystem::path folder = std::filesystem::absolute(folder_.path());
+  std::string rows = "file,label\n";
+  for (int i = 0; i < 60; ++i) {
+    write_picture(std::to_string(i) + ".png", 1);
+    rows += (folder / (std::to_string(i) + ".png")).string() + (i % 2 == 0 ? ",a\n" : ",b\n");
+  }
+  write("list.csv", rows);
+  DataRequest asked = request();
+  const std::vector<std::string> drawn = load_splits(asked).drawn;
+  EXPECT_GT(drawn.size(), 1U);
+  asked.data = folder.lexically_relative(std::filesystem::current_path()).string();
+  EXPECT_EQ(load_splits(asked).drawn, drawn) << "from a relative path";
+}
+
 }  // namespace
 }  // namespace kolo::models
