@@ -240,9 +240,10 @@ TEST_F(CsvNumbers, InAColumnOfFewWordsAreWarnedOf) {
 TEST_F(CsvNumbers, ThatF32CannotTellApartAreWarnedOf) {
   EXPECT_THAT(read("a,t\n" + rows(30, "{2},170{0:02}{2}\n"), {.label_kind = LabelKind::numbers}).warnings,
               IsEmpty());
-  EXPECT_THAT(read("a,t\n" + rows(30, "{2},17000000{2}{1}.5\n")).warnings,
-              ElementsAre(AllOf(HasSubstr("column 2 \"t\": its numbers differ by at most 61, and f32"),
-                                HasSubstr("rounds them by up to 61.5"), HasSubstr("subtract the least one"))));
+  EXPECT_THAT(
+      read("a,t\n" + rows(30, "{2},17000000{2}{1}.5\n")).warnings,
+      ElementsAre(AllOf(HasSubstr("column 2 \"t\": its numbers differ by at most 61, and f32"),
+                        HasSubstr("rounds them by up to 61.5"), HasSubstr("subtract the least one"))));
   EXPECT_THAT(read("id,label\n" + rows(30, "101677721{2},{1}\n")).warnings,
               ElementsAre(HasSubstr("column 1 \"id\": its numbers differ by at most 6, and f32")));
 }
