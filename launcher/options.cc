@@ -30,7 +30,7 @@ constexpr OptionRow kJobOptions[] = {
     {"hostfile", "FILE", "the same from a file, one a line, as in: node1 slots=2"},
     {"bind", "core|none",
      "core: each rank has cores of its own, cores/ranks of them; none: the system places ranks; "
-     "left out: core, but none with more ranks than cores or where hosts share a machine"},
+     "left out: core, but none with more ranks than cores, in a batch job, or where hosts share a machine"},
     {"prefix", "auto|always|never",
      "the rank, as in \"[1] \", before each line; auto (the default): with several ranks, but not "
      "before a line of JSON or one that already starts with [rank/size host]"},

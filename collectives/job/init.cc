@@ -154,15 +154,15 @@ void take_down(const std::shared_ptr<Runtime>& runtime) {
 
 #ifdef OPEN_MPI
 constexpr const char *kPmiOfMpi = "PMIx", *kMpi = "Open MPI", *kOptionOfSrun = "pmix";
+bool is_served_by_pmi() { return false; }  // its variable, PMIX_RANK, is a launcher's of its own
 #else
 constexpr const char *kPmiOfMpi = "PMI", *kMpi = "MPICH", *kOptionOfSrun = "pmi2";
+bool is_served_by_pmi() { return env_string("PMI_RANK") || env_string("PMI_FD"); }
 #endif
 
 // MPI_Init would abort with a page of its own. A lone process of a batch script is no step.
 void refuse_srun_without_pmi(const detail::Launcher& launcher) {
-  if (launcher.name != "Slurm" || launcher.size.value_or(1) < 2 || env_string("PMI_RANK") ||
-      env_string("PMI_FD"))
-    return;
+  if (launcher.name != "Slurm" || launcher.size.value_or(1) < 2 || is_served_by_pmi()) return;
   throw FailedPreconditionError("srun started {} tasks without {}, which {} needs: srun --mpi={} …",
                                 *launcher.size, kPmiOfMpi, kMpi, kOptionOfSrun);
 }

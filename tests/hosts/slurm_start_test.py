@@ -40,10 +40,11 @@ class Start(unittest.TestCase):
                          [(rank, f"node{rank // 2 + 1}", rank % 2) for rank in range(6)])
 
     def test_srun_without_pmix_ends_with_one_line_of_each_task(self):
-        result = self.lab.run(["srun", "--mpi=none", "-N2", "-n2", hosts.BIN / "kolo-train", "--model", "mlp", "--data", "generated"])
-        self.assertEqual(result.code, 1, result)
-        self.assertEqual(result.err.count("srun started 2 tasks without PMIx, which Open MPI needs: srun --mpi=pmix"), 2, result)
-        self.assertNotIn("MPI_Init", result.err)
+        for kind in ("none", "pmi2"):
+            result = self.lab.run(["srun", f"--mpi={kind}", "-N2", "-n2", hosts.BIN / "kolo-train", "--model", "mlp", "--data", "generated"])
+            self.assertEqual(result.code, 1, result)
+            self.assertEqual(result.err.count("srun started 2 tasks without PMIx, which Open MPI needs: srun --mpi=pmix"), 2, result)
+            self.assertNotIn("MPI_Init", result.err)
 
     def test_mpirun_in_an_allocation_starts_on_the_hosts_that_are_named(self):
         found = self.places("salloc", "-Q", "-N3", "-n6", "mpirun", "--host", "node1:2,node3:2", "--bind-to", "none")

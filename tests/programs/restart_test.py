@@ -85,6 +85,15 @@ class StopOnRequest(ProgramTest):
                 self.assertTrue((folder / f"model.ckpt-{step}.safetensors").exists())
                 self.assertEqual(sorted(p.name for p in folder.iterdir() if p.name.startswith(".") or p.name.endswith(".tmp")), [])
 
+    def test_a_person_is_told_at_which_step_it_stopped(self):
+        folder = self.folder / "ck"
+        process = start("kolo-train", *(word for word in SMALL if word != "--json"), "--steps", 10**7, "--checkpoint-dir", folder)
+        self.wait_for_ranks(process, 1, folder)
+        process.send_signal(signal.SIGTERM)
+        result = finish(process)
+        self.assertEqual(result.code, 0, result)
+        self.assertRegex(result.out, r"stopped on request: step \d+ of 10000000, saved, ")
+
     def test_sigterm_to_kolorun_stops_the_ranks_saved(self):
         folder = self.folder / "ck"
         process = start("kolo-train", *SMALL, "--steps", 10**7, "--checkpoint-dir", folder, launcher=kolorun(2))
