@@ -276,7 +276,8 @@ ElasticHosts::Cause ElasticHosts::look_at(const JobResult& result, int stopped_e
   if (killed_on.empty() || !pool_.note_killed_rank(killed_on, Clock::now())) return Cause::program;
   cause_ = fmt::format("{} has lost ranks twice in 10 minutes and is not used for {} s", killed_on,
                        pool_.cools_for(killed_on, Clock::now()).count());
-  return Cause::ranks;
+  // Ranks that the kernel ends for their memory on every host would otherwise be started again for ever.
+  return pool_.can_do_without_killers(Clock::now()) ? Cause::ranks : Cause::program;
 }
 
 bool ElasticHosts::is_ended_by_slurm() const {

@@ -35,9 +35,9 @@ class ElasticHosts {
 
   /// Why a job has ended that is to go on.
   enum class Cause {
-    program,  // nothing that hosts explain
+    program,  // nothing that hosts explain, or the ranks are killed on every host
     host,     // one was lost, or could not start the ranks
-    ranks,    // a host has lost ranks before, and is not used for a while
+    ranks,    // a host has lost ranks before, and others take its place for a while
     growth,   // the ranks were stopped for it
     notice    // they were stopped since a host is about to go
   };

@@ -10,7 +10,7 @@ namespace {
 using std::chrono::seconds;
 
 constexpr std::chrono::minutes kMemory{10};  // of losses and of killed ranks
-constexpr size_t kKilledMakeALoss = 2;
+constexpr std::ptrdiff_t kKilledMakeALoss = 2;
 
 }  // namespace
 
@@ -62,9 +62,22 @@ bool HostPool::note_killed_rank(std::string_view host, Time now) {
   auto& killed = entry->killed_ranks;
   killed.push_back(now);
   while (now - killed.front() > kMemory) killed.pop_front();
-  if (killed.size() < kKilledMakeALoss) return false;
+  if (!kills_ranks(*entry, now)) return false;
   lose(host, now);
   return true;
+}
+
+bool HostPool::kills_ranks(const Entry& entry, Time now) {
+  const auto is_recent = [&](Time killed) { return now - killed <= kMemory; };
+  const auto& killed = entry.killed_ranks;
+  return std::count_if(killed.begin(), killed.end(), is_recent) >= kKilledMakeALoss;
+}
+
+bool HostPool::can_do_without_killers(Time now) const {
+  int ranks = 0;
+  for (const Entry& entry : entries_)
+    if (is_usable(entry, now) && !kills_ranks(entry, now)) ranks += entry.host.slots;
+  return ranks >= rules_.min_ranks;
 }
 
 bool HostPool::is_usable(const Entry& entry, Time now) const {

@@ -50,6 +50,9 @@ class HostPool {
   /// A signal that a broken machine sends has ended a rank there. True if it is the second one within ten
   /// minutes, or a later one: the host then counts as lost.
   bool note_killed_rank(std::string_view host, Time now);
+  /// True if min_ranks find room now without the hosts that count as lost for their killed ranks: others can
+  /// take their place. False says that the program, and no host, is what such signals end.
+  bool can_do_without_killers(Time now) const;
 
   /// The hosts of the next start, with the slots to use; they are in use from now on. Empty, and those in use
   /// stay so, where fewer than min_ranks would find room.
@@ -87,6 +90,7 @@ class HostPool {
   Entry* find(std::string_view host);
   const Entry* find(std::string_view host) const;
   bool is_usable(const Entry& entry, Time now) const;
+  static bool kills_ranks(const Entry& entry, Time now);
   std::vector<Host> best(Time now, int most_ranks) const;
 
   PoolRules rules_;

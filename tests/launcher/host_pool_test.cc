@@ -194,6 +194,37 @@ TEST(HostPool, ForgetsAKilledRankAfterTenMinutes) {
   EXPECT_FALSE(pool.pool.note_killed_rank("a", pool.now())) << "each host has its own count";
 }
 
+TEST(HostPool, TellsWhetherOtherHostsCanTakeThePlaceOfOneWhoseRanksAreKilled) {
+  const auto kill_twice = [](Pool& pool, const std::string& host) {
+    pool.pool.note_killed_rank(host, pool.now());
+    return pool.pool.note_killed_rank(host, pool.now());
+  };
+  Pool pool;
+  pool.choose();
+  EXPECT_TRUE(kill_twice(pool, "a"));
+  EXPECT_TRUE(pool.pool.can_do_without_killers(pool.now()));
+  EXPECT_TRUE(kill_twice(pool, "b"));
+  EXPECT_TRUE(pool.pool.can_do_without_killers(pool.now())) << "c has lost none";
+  pool.pool.note_killed_rank("c", pool.now());
+  EXPECT_TRUE(pool.pool.can_do_without_killers(pool.now())) << "c has lost one";
+  pool.at = 100;
+  pool.pool.note_killed_rank("c", pool.now());
+  EXPECT_FALSE(pool.pool.can_do_without_killers(pool.now())) << "though a and b cool no more";
+  pool.at = 601;
+  EXPECT_TRUE(pool.pool.can_do_without_killers(pool.now())) << "a and b: ten minutes ago";
+
+  Pool only({}, {{"a", 2}});
+  EXPECT_TRUE(kill_twice(only, "a"));
+  EXPECT_FALSE(only.pool.can_do_without_killers(only.now()));
+  Pool large({.min_ranks = 5});
+  EXPECT_TRUE(kill_twice(large, "a"));
+  EXPECT_FALSE(large.pool.can_do_without_killers(large.now())) << "two hosts have room for 4 ranks";
+  Pool away;
+  EXPECT_TRUE(kill_twice(away, "a"));
+  away.only({"a"});
+  EXPECT_FALSE(away.pool.can_do_without_killers(away.now())) << "the others do not answer";
+}
+
 TEST(HostPool, GrowsByAWholeHostAndNotTooSoon) {
   Pool pool({.grow_after = 60s});
   pool.only({"a", "b"});

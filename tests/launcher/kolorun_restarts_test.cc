@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -88,6 +89,25 @@ TEST_F(Restarts, GoOnAsOftenAsAllowedWhereEachStartCompletesSteps) {
 TEST_F(Restarts, EndWhereAllButTheFirstStopAtTheSameStep) {
   EXPECT_THAT(run(telling(log_, 40, 0)).err, Not(HasSubstr("in a row")));
   EXPECT_EQ(starts(), 4);  // the first made 40 steps, and three none beyond them
+}
+
+// As the kernel does where memory is short; the program then gets on by 10 steps in each start, and ends by
+// itself should it be started too often.
+TEST_F(Restarts, AreUsedUpByRanksThatAreKilledOnTheOnlyHost) {
+  char hostname[256] = {};
+  gethostname(hostname, sizeof hostname - 1);
+  const Ended ended = run({"-q", "--elastic", "-H", hostname + std::string(":1"), "--cooldown", "0:0",
+                           "--restarts", "3", "--", "sh", "-c",
+                           fmt::format("echo start >> {0}; n=$(wc -l < {0}); [ $n -lt 8 ] || exit 0; "
+                                       "printf '\\001kolo last-step %d\\n' $((10 * n)) >&2; kill -9 $$",
+                                       log_)});
+  EXPECT_EQ(ended.code, 128 + SIGKILL) << ended.err;
+  EXPECT_EQ(starts(), 4);
+  EXPECT_THAT(
+      ended.err,
+      testing::AllOf(HasSubstr("kolorun: the job ended with exit code 137; restart 3 of 3\n"),
+                     HasSubstr(" has lost ranks twice in 10 minutes and is not used for 0 s; going on "
+                               "with 1 rank on ")));
 }
 
 TEST_F(Restarts, AreNotForAJobThatWasAskedToStop) {
