@@ -293,7 +293,7 @@ std::string allotment_text(const Allotment& allotment) {
   return text;
 }
 
-std::string allotment_json(const Allotment& allotment) {
+std::string allotment_json(const Allotment& allotment, const std::vector<std::string>& command) {
   const std::vector<int> cores = cores_of_ranks(allotment, allotment.hosts, total_slots(allotment.hosts));
   nlohmann::ordered_json json = {{"event", "allotment"},
                                  {"system", allotment.system},
@@ -308,6 +308,7 @@ std::string allotment_json(const Allotment& allotment) {
         cores[i] > 0 ? nlohmann::ordered_json(cores[i]) : nlohmann::ordered_json(nullptr);
     json["hosts"].push_back(std::move(host));
   }
+  json["command"] = command;
   return json_text(json) + "\n";
 }
 

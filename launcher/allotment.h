@@ -51,8 +51,9 @@ detail::BatchJob batch_job_of(const std::optional<Allotment>& allotment);
 /// allotment does not tell. Hosts are found by their name.
 std::vector<int> cores_of_ranks(const Allotment& allotment, const std::vector<Host>& hosts, int ranks);
 
-/// What --show-allotment prints: a line for each host, or one JSON object.
+/// What --show-allotment prints: a line for each host, or one JSON object with the command that starts the
+/// ranks.
 std::string allotment_text(const Allotment& allotment);
-std::string allotment_json(const Allotment& allotment);
+std::string allotment_json(const Allotment& allotment, const std::vector<std::string>& command);
 
 }  // namespace kolo::launcher

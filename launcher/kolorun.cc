@@ -71,7 +71,7 @@ void tell_network(const Options& options, const Surroundings& found, SignalQueue
 }
 
 void tell_allotment(const Options& options, const std::vector<std::string>& command) {
-  if (options.json) return fmt::print("{}", allotment_json(*options.allotment));
+  if (options.json) return fmt::print("{}", allotment_json(*options.allotment, command));
   fmt::print("{}{}\n", allotment_text(*options.allotment), shell_quote(command));
 }
 

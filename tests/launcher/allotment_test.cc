@@ -140,6 +140,21 @@ TEST(CoresOfRanks, AreTheHostsDividedByTheRanksThatRunThere) {
   EXPECT_THAT(cores_of_ranks(of_two_hosts(), {{"other", 2}}, 2), ElementsAre(0));
 }
 
+TEST(AllotmentJson, HoldsHostsAndCommand) {
+  Allotment job;
+  job.system = "PBS";
+  job.source = "PBS_NODEFILE";
+  job.hosts = {{"n1", 2}, {"n2", 1}};
+  job.ranks = 3;
+  job.cores_per_rank = 4;
+  job.job = "77.server";
+  EXPECT_EQ(allotment_json(job, {"mpirun", "--host", "n1:2,n2:1"}),
+            R"({"event":"allotment","system":"PBS","source":"PBS_NODEFILE","job":"77.server","restarts":0,)"
+            R"("ranks":3,"hosts":[{"name":"n1","ranks":2,"cores_per_rank":4},)"
+            R"({"name":"n2","ranks":1,"cores_per_rank":4}],"command":["mpirun","--host","n1:2,n2:1"]})"
+            "\n");
+}
+
 TEST(AllotmentText, HasALineForEachHost) {
   Allotment job = of_two_hosts();
   job.gpus_per_host = 1;
