@@ -171,7 +171,7 @@ DataSplits shared_out(const std::string& name, const std::vector<fs::path>& path
 fs::path table_of(const fs::path& folder, const std::vector<const char*>& names) {
   for (const char* const name : names)
     for (const char* const ending : {".csv", ".tsv"})
-      if (const fs::path path = folder / fmt::format("{}{}", name, ending); is_file(path)) return path;
+      if (fs::path path = folder / fmt::format("{}{}", name, ending); is_file(path)) return path;
   return folder / fmt::format("{}.csv", names.front());
 }
 
