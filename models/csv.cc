@@ -168,7 +168,7 @@ class Reader {
 
   bool is_of_words(std::size_t i) {
     if (options_.known) return !column(i).words.empty();
-    return cells_[i].words > cells_[i].numbers || (is_label(i) && cells_[i].bars > 0);
+    return cells_[i].are_words(is_label(i));
   }
 
   // Which columns are of words, and whether all cells may be what they are.

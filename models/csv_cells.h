@@ -57,6 +57,8 @@ class ColumnCells {
   /// After both: the mark of number_with_thousands, by which the column's numbers are read again; none where
   /// each of them tells by itself.
   std::optional<char> thousands_mark() const;
+  /// Those of a label are words also where | stands in one of them.
+  bool are_words(bool is_label) const { return words > numbers || (is_label && bars > 0); }
   /// Whole numbers, each one more than that before, in all of the rows, and not in a few rows alone.
   bool numbers_rows() const;
   /// Numbers with decimal commas in a file with other separators.

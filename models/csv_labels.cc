@@ -55,9 +55,8 @@ std::string labels_text(LabelKind kind, bool is_split, const std::vector<std::st
 }
 
 void CsvLabels::choose_kind(std::span<const ColumnCells> cells) {
-  const auto of_words = std::find_if(cells.begin(), cells.end(), [](const ColumnCells& one) {
-    return one.words > one.numbers || one.bars > 0;
-  });
+  const auto of_words = std::find_if(cells.begin(), cells.end(),
+                                     [](const ColumnCells& one) { return one.are_words(/*is_label=*/true); });
   const bool has_words = of_words != cells.end();
   const TableColumn& told =
       schema_.labels[has_words ? static_cast<std::size_t>(of_words - cells.begin()) : 0];

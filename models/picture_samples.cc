@@ -116,12 +116,7 @@ DataSplits shared_out_pictures(ImageFolder all, const fs::path& folder, const Da
     keys.push_back(digest_of_bytes(std::as_bytes(std::span(name))));
   }
   const std::vector<std::int64_t> testing = drawn_for_testing(keys, request.seed, all.labels);
-  const Seen seen = request.whole ? seen_in_training(request, testing, contents) : Seen();
-  if (!seen.text.empty()) all.warnings.push_back(seen.text);
-  if (wanted.train)
-    if (std::string learnt = learnt_before(request, testing, contents); !learnt.empty())
-      all.warnings.push_back(std::move(learnt));
-  if (request.whole && !seen.is_same) {
+  if (!is_shared_out(request, wanted, testing, contents, all.warnings)) {
     add_note(all.left_out, fmt::format("all {} pictures for testing", contents.count));
     return {.train = nullptr, .test = samples_of_pictures(std::move(all), request)};
   }

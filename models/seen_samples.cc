@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include <kolo/models/data_splits.h>
-
 namespace kolo::models::detail {
 namespace {
 
@@ -186,6 +184,15 @@ std::string learnt_before(const DataRequest& request, std::span<const std::int64
         request.data.value_or(""), std::clamp<std::int64_t>(learnt, 1, std::ssize(drawn)), drawn.size());
   }
   return "";
+}
+
+bool is_shared_out(const DataRequest& request, Wanted wanted, std::span<const std::int64_t> drawn,
+                   const SampleContents& contents, std::vector<std::string>& warnings) {
+  const Seen seen = request.whole ? seen_in_training(request, drawn, contents) : Seen();
+  const std::string learnt = wanted.train ? learnt_before(request, drawn, contents) : "";
+  for (const std::string& text : {seen.text, learnt})
+    if (!text.empty()) warnings.push_back(text);
+  return !request.whole || seen.is_same;
 }
 
 }  // namespace kolo::models::detail

@@ -6,8 +6,10 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <kolo/models/data.h>
+#include <kolo/models/data_splits.h>
 
 namespace kolo::models::detail {
 
@@ -45,5 +47,10 @@ Seen seen_in_training(const DataRequest& request, std::span<const std::int64_t> 
 /// because rows of its table were moved; "" where there are none.
 std::string learnt_before(const DataRequest& request, std::span<const std::int64_t> drawn,
                           const SampleContents& contents);
+
+/// Whether of data without a test part the samples `drawn` alone are for testing; else all are. Adds to
+/// `warnings` what the two functions above say.
+bool is_shared_out(const DataRequest& request, Wanted wanted, std::span<const std::int64_t> drawn,
+                   const SampleContents& contents, std::vector<std::string>& warnings);
 
 }  // namespace kolo::models::detail

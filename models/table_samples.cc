@@ -139,12 +139,7 @@ DataSplits shared_out(const std::string& name, const std::vector<fs::path>& path
   const std::vector<std::int64_t> testing = drawn_for_testing(
       rows, request.seed, are_classes ? table.y.span<std::int32_t>() : std::span<std::int32_t>());
   const SampleContents contents = row_contents(table);
-  const Seen seen = request.whole ? seen_in_training(request, testing, contents) : Seen();
-  if (!seen.text.empty()) table.warnings.push_back(seen.text);
-  if (wanted.train)
-    if (std::string learnt = learnt_before(request, testing, contents); !learnt.empty())
-      table.warnings.push_back(std::move(learnt));
-  if (request.whole && !seen.is_same) {
+  if (!is_shared_out(request, wanted, testing, contents, table.warnings)) {
     add_note(table.note,
              count == 1 ? "its only row for testing" : fmt::format("all {} rows for testing", count));
     return {.train = nullptr, .test = samples_of(name, std::move(table), classes)};
