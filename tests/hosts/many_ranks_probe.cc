@@ -1,7 +1,7 @@
 // Counts what a rank sends through MPI, part by part of a job, and which descriptors it has open:
 // many_ranks_probe FOLDER end|loss. Each rank writes FOLDER/RANK.json. With `loss` the last rank kills itself
-// in the midst, and the others end by its loss. MPI's own collective calls are not counted: they take O(log
-// n) messages a rank.
+// in the midst, the others hear of it and stay until they are killed. MPI's own collective calls are not
+// counted: they take O(log n) messages a rank.
 #include <mpi.h>
 #include <signal.h>
 
@@ -113,6 +113,12 @@ void lose_one(int rank, int ranks) {
   }
 }
 
+// Who ended now would itself be a loss, told to those who have not ended yet.
+[[noreturn]] void stay_a_while() {
+  std::this_thread::sleep_for(std::chrono::minutes(2));
+  std::_Exit(1);  // MPI_Finalize would wait for the lost one
+}
+
 }  // namespace
 
 // The program's own, so libkolo's calls come here.
@@ -150,8 +156,9 @@ int main(int argc, char** argv) {
   begin(argv[2]);
   if (argv[2] == std::string("loss")) {
     lose_one(rank, ranks);
+    std::this_thread::sleep_for(std::chrono::seconds(1));  // until all have answered
     write_counts(folder, rank, files_of_mpi, files);
-    std::_Exit(1);  // MPI_Finalize would wait for the lost one
+    stay_a_while();
   }
   kolo::shutdown();
   write_counts(folder, rank, files_of_mpi, files);
