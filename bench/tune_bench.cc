@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <kolo/collectives/algorithms/cost_model.h>
+#include <kolo/collectives/algorithms/measure_costs.h>
 #include <kolo/collectives/job/runtime.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/json_text.h>

@@ -61,10 +61,8 @@ void find_the_program(Options& options, const Surroundings& found) {
 
 // To stdout when it is all that was asked for.
 void tell_network(const Options& options, const Surroundings& found, SignalQueue& signals) {
-  const NetworkReport report = check_network(options, found, signals);
-  std::vector<std::string> lines = network_lines(report, options.scaling);
-  if (options.json) lines = {network_json(report, options.scaling)};
-  for (const std::string& line : lines)
+  const std::string report = check_network(options, found, signals);
+  for (const std::string& line : options.json ? std::vector{report} : network_lines(report))
     if (options.program.empty() || options.json) fmt::print("{}\n", line);
     else tell(line);
   std::fflush(stdout);

@@ -282,14 +282,14 @@ void read_network_check(Options& options, const po::variables_map& values) {
       throw InvalidArgumentError("--{} belongs to --check-network, which is not given", name);
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
   if (values.count("gradient-bytes"))
-    options.scaling.gradient_bytes =
+    options.gradient_bytes =
         whole_number("--gradient-bytes", values["gradient-bytes"].as<std::string>(), 1, kMostBytes);
   if (!values.count("step-ms")) return;
   const std::string text = values["step-ms"].as<std::string>();
   const auto step = parse_double(text);
   if (!step || !(*step > 0) || *step > 1e9)
     throw InvalidArgumentError("--step-ms \"{}\" is not valid; allowed: milliseconds above 0", text);
-  options.scaling.step_ms = *step;
+  options.step_ms = *step;
 }
 
 void read_lists(Options& options, const po::variables_map& values) {

@@ -9,7 +9,6 @@
 #include <kolo/launcher/cluster_tasks.h>
 #include <kolo/launcher/elastic_options.h>
 #include <kolo/launcher/hosts.h>
-#include <kolo/launcher/network_report.h>
 
 namespace kolo::launcher {
 
@@ -32,22 +31,23 @@ struct Options {
   int stopped_exit_code = 0;  // --stopped-exit-code, KOLO_STOPPED_EXIT_CODE; with --requeue 75
   double stop_grace_s = 10;   // --stop-grace: time the ranks have to save after a request to stop
   int restarts = 0;           // --restarts
-  std::optional<ElasticOptions> elastic;  // --elastic: hosts and ranks are then those of the first start
-  bool dry_run = false;                   // --dry-run
-  bool quiet = false;                     // -q
-  bool verbose = false;                   // --verbose
-  std::string log_dir;                    // --log-dir: one file a rank, and one of all
-  bool hand_on_stdin = false;             // --stdin: rank 0 reads kolorun's standard input
-  ClusterJobs cluster;                    // --cluster: each rank is a task
-  int cluster_port = 2222;                // --cluster-port: of the first task on each host
-  std::vector<std::string> exported;      // -x NAME or -x NAME=VALUE
-  std::vector<std::string> mpi_args;      // --mpi-args, split as a shell would
-  bool check_network = false;             // --check-network: alone, or before the program
-  ScalingQuestion scaling;                // --gradient-bytes, --step-ms
-  bool json = false;                      // --json: of --check-network's report
-  bool show_allotment = false;            // --show-allotment
-  bool stop_here = false;                 // --stop-here: no job, but the end of those whose ranks are here
-  double wait_s = 25;                     // --wait: for them
+  std::optional<ElasticOptions> elastic;    // --elastic: hosts and ranks are then those of the first start
+  bool dry_run = false;                     // --dry-run
+  bool quiet = false;                       // -q
+  bool verbose = false;                     // --verbose
+  std::string log_dir;                      // --log-dir: one file a rank, and one of all
+  bool hand_on_stdin = false;               // --stdin: rank 0 reads kolorun's standard input
+  ClusterJobs cluster;                      // --cluster: each rank is a task
+  int cluster_port = 2222;                  // --cluster-port: of the first task on each host
+  std::vector<std::string> exported;        // -x NAME or -x NAME=VALUE
+  std::vector<std::string> mpi_args;        // --mpi-args, split as a shell would
+  bool check_network = false;               // --check-network: alone, or before the program
+  std::int64_t gradient_bytes = 102228128;  // --gradient-bytes: ResNet-50's in f32
+  double step_ms = 250;                     // --step-ms
+  bool json = false;                        // --json: of --check-network's report
+  bool show_allotment = false;              // --show-allotment
+  bool stop_here = false;                   // --stop-here: no job, but the end of those whose ranks are here
+  double wait_s = 25;                       // --wait: for them
   bool help = false, version = false, check_build = false;
   std::vector<std::string> program;  // its name and arguments: what starts with the first word that is no
                                      // option, or stands after --; empty only with --check-network

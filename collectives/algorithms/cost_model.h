@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <kolo/collectives/reduce/reduction.h>
-#include <kolo/collectives/transport/point_to_point.h>
 #include <kolo/collectives/transport/topology.h>
 
 namespace kolo {
@@ -41,12 +40,6 @@ double predicted_seconds(const CostModel& model, const std::string& algorithm, c
 
 /// The algorithm with the least predicted time; of equal ones the first by name.
 std::string fastest_allreduce(const CostModel& model, const Topology& topology, std::int64_t bytes);
-
-/// All ranks call it, and wait in it for about a tenth of a second; all get the same. Rank 0 exchanges
-/// messages with the next rank of its node, and with the lowest rank of the next node; where there is none,
-/// the default constants stay. How fast it reduces is measured on rank 0 alone. Throws DeadlineExceededError
-/// where a rank does not answer for 30 s.
-CostModel measure_costs(PointToPoint& network, const Topology& topology);
 
 /// What is known of an allreduce before it is made, the same on all ranks.
 struct AllreduceCase {

@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include <kolo/collectives/algorithms/cost_model.h>
+#include <kolo/collectives/algorithms/measure_costs.h>
 #include <kolo/collectives/algorithms/message_collectives.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/input_file.h>

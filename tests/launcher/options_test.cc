@@ -189,8 +189,8 @@ TEST(Options, OfTheNetworkCheckNeedNoProgram) {
       parse({"-n", "2", "--check-network", "--gradient-bytes", "1000", "--step-ms", "0.5", "--json"});
   EXPECT_TRUE(alone.check_network && alone.json);
   EXPECT_THAT(alone.program, testing::IsEmpty());
-  EXPECT_EQ(alone.scaling.gradient_bytes, 1000);
-  EXPECT_EQ(alone.scaling.step_ms, 0.5);
+  EXPECT_EQ(alone.gradient_bytes, 1000);
+  EXPECT_EQ(alone.step_ms, 0.5);
   EXPECT_EQ(parse({"-n", "2", "--check-network", "--", "true"}).program.size(), 1u);
   EXPECT_THAT(refusal({"-n", "2", "--json", "--", "true"}), HasSubstr("--json belongs to --check-network"));
   EXPECT_THAT(refusal({"-n", "2", "--check-network", "--step-ms", "0"}), HasSubstr("--step-ms \"0\""));

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include <kolo/launcher/network_report.h>
+#include <bench/network/network_report.h>
 
-namespace kolo::launcher {
+namespace kolo::bench {
 
 /// Up and able to carry a job's traffic: no loopback, no bridge, no part of a bond. `net` is /sys/class/net.
 /// Whether they have an address is for the caller to know.
@@ -20,4 +20,4 @@ std::vector<RdmaDevice> find_rdma_devices(const std::string& infiniband);
 /// Bytes that have left through each interface (`dev` is /proc/net/dev) and each active RDMA device.
 std::map<std::string, std::int64_t> sent_bytes(const std::string& dev, const std::string& infiniband);
 
-}  // namespace kolo::launcher
+}  // namespace kolo::bench

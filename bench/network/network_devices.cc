@@ -1,4 +1,4 @@
-#include <kolo/launcher/network_devices.h>
+#include <bench/network/network_devices.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 #include <kolo/core/base/text.h>
 
-namespace kolo::launcher {
+namespace kolo::bench {
 namespace {
 
 namespace fs = std::filesystem;
@@ -83,4 +83,4 @@ std::map<std::string, std::int64_t> sent_bytes(const std::string& dev, const std
   return sent;
 }
 
-}  // namespace kolo::launcher
+}  // namespace kolo::bench

@@ -1,17 +1,16 @@
-#include <kolo/launcher/network_report.h>
+#include <bench/network/network_report.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include <kolo/core/base/error.h>
+#include <kolo/collectives/transport/topology.h>
 #include <kolo/core/base/json_text.h>
 
-namespace kolo::launcher {
+namespace kolo::bench {
 namespace {
 
 using nlohmann::json;
@@ -48,24 +47,6 @@ bool uses_tcp(const NetworkLink& link, const NetworkReport& report) {
   return transport_of(link, report).rfind("TCP", 0) == 0;
 }
 
-NetworkHost parse_host(const json& text) {
-  NetworkHost host{text.at("host"), text.at("ranks"), {}, {}};
-  for (const json& entry : text.at("interfaces"))
-    host.interfaces.push_back({entry.at("name"), entry.at("mbit_per_s")});
-  for (const json& entry : text.at("rdma"))
-    host.rdma.push_back({entry.at("name"), entry.at("link_layer"), entry.at("rate")});
-  return host;
-}
-
-NetworkLink parse_link(const json& text, const std::string& from) {
-  return {from,
-          text.at("to"),
-          text.at("latency_us"),
-          text.at("bytes_per_s"),
-          text.at("sent"),
-          text.at("counted")};
-}
-
 // Of both hosts a name and a speed in Mbit/s: the fastest interface beyond those that the link uses.
 NetworkInterface faster_interface(const NetworkLink& link, const NetworkReport& report) {
   const NetworkHost *from = find_host(report, link.from), *to = find_host(report, link.to);
@@ -83,49 +64,48 @@ std::string speed_text(int mbit_per_s) {
                                 : fmt::format("{} Mbit/s", mbit_per_s);
 }
 
-std::string pair_text(const NetworkLink& link) {
-  return link.from == link.to ? fmt::format("on {}", link.from) : fmt::format("{} - {}", link.from, link.to);
-}
-
-std::string link_line(const NetworkLink& link, const NetworkReport& report) {
-  return fmt::format("{}: {}, {:.3g} GB/s in each direction, {:.1f} us", pair_text(link),
-                     transport_of(link, report), link.bytes_per_s / 1e9, link.latency_us);
-}
-
-double slowest_of(const std::vector<NetworkLink>& links) {
-  double slowest = INFINITY;
-  for (const NetworkLink& link : links) slowest = std::min(slowest, link.bytes_per_s);
+LinkCost slowest_of(const std::vector<NetworkLink>& links, LinkCost unmeasured) {
+  if (links.empty()) return unmeasured;
+  LinkCost slowest = links[0].cost;
+  for (const NetworkLink& link : links) {
+    slowest.latency_s = std::max(slowest.latency_s, link.cost.latency_s);
+    slowest.seconds_per_byte = std::max(slowest.seconds_per_byte, link.cost.seconds_per_byte);
+  }
   return slowest;
 }
 
-double longest_latency_s(const std::vector<NetworkLink>& links) {
-  double longest = 0;
-  for (const NetworkLink& link : links) longest = std::max(longest, link.latency_us / 1e6);
-  return longest;
-}
-
-double ring_seconds(int n, const std::vector<NetworkLink>& links, double bytes) {
-  if (n < 2 || links.empty()) return 0;
-  return 2.0 * (n - 1) * longest_latency_s(links) + 2.0 * (n - 1) / n * bytes / slowest_of(links);
+Topology topology_of(const std::vector<NetworkHost>& hosts) {
+  std::vector<int> leaders;
+  for (const NetworkHost& host : hosts)
+    leaders.insert(leaders.end(), static_cast<size_t>(host.ranks), static_cast<int>(leaders.size()));
+  return Topology(leaders);
 }
 
 }  // namespace
 
-NetworkReport parse_network_report(std::string_view lines) {
-  NetworkReport report;
-  while (!lines.empty()) {
-    const std::string_view line = lines.substr(0, lines.find('\n'));
-    lines.remove_prefix(std::min(lines.size(), line.size() + 1));
-    const json text = json::parse(line.begin(), line.end(), nullptr, false);
-    if (!text.is_object() || !text.contains("interfaces")) continue;
-    const NetworkHost& host = report.hosts.emplace_back(parse_host(text));
-    for (const json& entry : text.at("links")) {
-      const NetworkLink link = parse_link(entry, host.name);
-      (link.from == link.to ? report.inside : report.between).push_back(link);
-    }
+std::string host_text(const NetworkHost& host, const std::vector<NetworkLink>& links) {
+  json text = {{"host", host.name}, {"ranks", host.ranks}, {"links", json::array()}};
+  for (const NetworkInterface& interface : host.interfaces)
+    text["interfaces"].push_back({interface.name, interface.mbit_per_s});
+  for (const RdmaDevice& device : host.rdma)
+    text["rdma"].push_back({device.name, device.link_layer, device.rate});
+  for (const NetworkLink& link : links)
+    text["links"].push_back(
+        {link.to, link.cost.latency_s, link.cost.seconds_per_byte, link.sent, link.counted});
+  return json_text(text);
+}
+
+void add_host(NetworkReport& report, const std::string& text) {
+  const json told = json::parse(text);
+  NetworkHost& host = report.hosts.emplace_back(NetworkHost{told.at("host"), told.at("ranks"), {}, {}});
+  for (const json& entry : told.value("interfaces", json::array()))
+    host.interfaces.push_back({entry.at(0), entry.at(1)});
+  for (const json& entry : told.value("rdma", json::array()))
+    host.rdma.push_back({entry.at(0), entry.at(1), entry.at(2)});
+  for (const json& entry : told.at("links")) {
+    const NetworkLink link{host.name, entry.at(0), {entry.at(1), entry.at(2)}, entry.at(3), entry.at(4)};
+    (link.from == link.to ? report.inside : report.between).push_back(link);
   }
-  if (report.hosts.empty()) throw DataLossError("the network probe has printed no measurement");
-  return report;
 }
 
 std::string transport_of(const NetworkLink& link, const NetworkReport& report) {
@@ -173,32 +153,18 @@ std::vector<std::string> network_warnings(const NetworkReport& report) {
 }
 
 Scaling expected_scaling(const NetworkReport& report, const ScalingQuestion& question) {
-  int most_local = 1;
-  for (const NetworkHost& host : report.hosts) most_local = std::max(most_local, host.ranks);
-  const auto bytes = static_cast<double>(question.gradient_bytes);
-  const double seconds = ring_seconds(static_cast<int>(report.hosts.size()), report.between, bytes) +
-                         ring_seconds(most_local, report.inside, bytes);
+  const Topology topology = topology_of(report.hosts);
   Scaling scaling;
-  scaling.reduce_ms = seconds * 1e3;
+  if (topology.ranks() < 2) return scaling;
+  CostModel costs;
+  costs.inside = slowest_of(report.inside, costs.inside);
+  costs.between = slowest_of(report.between, costs.between);
+  costs.seconds_per_reduced_byte = report.seconds_per_reduced_byte;
+  scaling.algorithm = fastest_allreduce(costs, topology, question.gradient_bytes);
+  scaling.reduce_ms = 1e3 * predicted_seconds(costs, scaling.algorithm, topology, question.gradient_bytes);
   scaling.plain_efficiency = question.step_ms / (question.step_ms + scaling.reduce_ms);
   scaling.hidden_efficiency = question.step_ms / std::max(question.step_ms, scaling.reduce_ms);
   return scaling;
-}
-
-std::vector<std::string> network_lines(const NetworkReport& report, const ScalingQuestion& question) {
-  std::vector<std::string> lines;
-  for (const auto* links : {&report.between, &report.inside})
-    for (const NetworkLink& link : *links) lines.push_back(link_line(link, report));
-  if (lines.empty()) return {"one rank: there is no network to measure"};
-  const Scaling scaling = expected_scaling(report, question);
-  lines.push_back(
-      fmt::format("to expect: {:.1f} MiB of gradients are reduced in {:.3g} ms; steps that compute for "
-                  "{:.3g} ms scale with {:.0f} %, "
-                  "with {:.0f} % where the backward pass hides it",
-                  static_cast<double>(question.gradient_bytes) / (1 << 20), scaling.reduce_ms,
-                  question.step_ms, 100 * scaling.plain_efficiency, 100 * scaling.hidden_efficiency));
-  for (const std::string& warning : network_warnings(report)) lines.push_back("warning: " + warning);
-  return lines;
 }
 
 std::string network_json(const NetworkReport& report, const ScalingQuestion& question) {
@@ -208,8 +174,8 @@ std::string network_json(const NetworkReport& report, const ScalingQuestion& que
       list.push_back({{"from", link.from},
                       {"to", link.to},
                       {"transport", transport_of(link, report)},
-                      {"GBps", link.bytes_per_s / 1e9},
-                      {"latency_us", link.latency_us}});
+                      {"GBps", 1e-9 / link.cost.seconds_per_byte},
+                      {"latency_us", 1e6 * link.cost.latency_s}});
     return list;
   };
   auto hosts = nlohmann::ordered_json::array();
@@ -221,10 +187,11 @@ std::string network_json(const NetworkReport& report, const ScalingQuestion& que
                                           {"inside", links_json(report.inside)},
                                           {"gradient_bytes", question.gradient_bytes},
                                           {"step_ms", question.step_ms},
+                                          {"algorithm", scaling.algorithm},
                                           {"reduce_ms", scaling.reduce_ms},
                                           {"efficiency", scaling.plain_efficiency},
                                           {"efficiency_overlapped", scaling.hidden_efficiency},
                                           {"warnings", network_warnings(report)}});
 }
 
-}  // namespace kolo::launcher
+}  // namespace kolo::bench

@@ -1,14 +1,15 @@
-// What kolorun --check-network tells: from the measurements of kolo-network-probe to transports, warnings and
-// the scaling to expect. Pure functions.
+// What kolo-network-probe tells: from what the hosts have measured to transports, warnings and the scaling to
+// expect. Pure functions.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
-namespace kolo::launcher {
+#include <kolo/collectives/algorithms/cost_model.h>
+
+namespace kolo::bench {
 
 struct NetworkInterface {
   std::string name;
@@ -24,8 +25,7 @@ struct RdmaDevice {
 /// A pair of ranks that has measured, seen from one of them.
 struct NetworkLink {
   std::string from, to;  // hosts; the same one for ranks that share memory
-  double latency_us = 0;
-  double bytes_per_s = 0;                       // in each direction, both at once
+  LinkCost cost;
   std::int64_t sent = 0;                        // bytes, by this side
   std::map<std::string, std::int64_t> counted;  // bytes that left through each interface and device meanwhile
 };
@@ -40,6 +40,7 @@ struct NetworkHost {
 struct NetworkReport {
   std::vector<NetworkHost> hosts;
   std::vector<NetworkLink> between, inside;
+  double seconds_per_reduced_byte = CostModel().seconds_per_reduced_byte;  // of rank 0
 };
 
 /// What the scaling is computed for.
@@ -49,13 +50,16 @@ struct ScalingQuestion {
 };
 
 struct Scaling {
-  double reduce_ms = 0;          // an allreduce of all gradients, alone
+  std::string algorithm;         // of the allreduce; "": one rank
+  double reduce_ms = 0;          // of all gradients, alone
   double plain_efficiency = 1;   // nothing is overlapped
   double hidden_efficiency = 1;  // all that can be is hidden behind the computing
 };
 
-/// From the JSON lines of the probe; others are left out. Throws DataLossError unless a measurement is there.
-NetworkReport parse_network_report(std::string_view lines);
+/// What a host tells rank 0, as text: itself and the links that it has led.
+std::string host_text(const NetworkHost& host, const std::vector<NetworkLink>& links);
+/// Adds it to the report.
+void add_host(NetworkReport& report, const std::string& text);
 
 /// `shared memory`, `TCP over eth0`, `InfiniBand mlx5_0`, `RoCE mlx5_0`: where the bytes were counted.
 std::string transport_of(const NetworkLink& link, const NetworkReport& report);
@@ -63,13 +67,11 @@ std::string transport_of(const NetworkLink& link, const NetworkReport& report);
 /// A sentence for each link that is slower than what is there would allow.
 std::vector<std::string> network_warnings(const NetworkReport& report);
 
-/// By the α–β model over the slowest link of each kind: 2(n−1) messages and 2(n−1)/n of the bytes, inside of
-/// a host and between hosts.
+/// Of the algorithm over messages that the cost model takes to be fastest, over the slowest link of each
+/// kind.
 Scaling expected_scaling(const NetworkReport& report, const ScalingQuestion& question);
 
-/// For people: a line for each link, the scaling, the warnings.
-std::vector<std::string> network_lines(const NetworkReport& report, const ScalingQuestion& question);
-/// One JSON object.
+/// One JSON object, which kolorun reads (launcher/check_network.h) and prints.
 std::string network_json(const NetworkReport& report, const ScalingQuestion& question);
 
-}  // namespace kolo::launcher
+}  // namespace kolo::bench

@@ -1,5 +1,5 @@
 // On folders made like those of Linux.
-#include <kolo/launcher/network_devices.h>
+#include <bench/network/network_devices.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace kolo::launcher {
+namespace kolo::bench {
 namespace {
 
 using testing::ElementsAre;
@@ -78,4 +78,4 @@ TEST_F(Devices, CountWhatTheyHaveSent) {
 }
 
 }  // namespace
-}  // namespace kolo::launcher
+}  // namespace kolo::bench
