@@ -90,12 +90,8 @@ std::vector<GradientSpec> gradient_specs(const Node& group) {
 }
 
 BucketLimits bucket_limits(const Node& group) {
-  BucketLimits limits = default_bucket_limits();
-  const auto first_bytes = group.attr<std::int64_t>("first_bucket_bytes"),
-             bytes = group.attr<std::int64_t>("bucket_bytes");
-  if (first_bytes > 0) limits.first_bytes = first_bytes;
-  if (bytes > 0) limits.bytes = bytes;
-  return limits;
+  return kolo::bucket_limits("group_allreduce", group.attr<std::int64_t>("first_bucket_bytes"),
+                             group.attr<std::int64_t>("bucket_bytes"));
 }
 
 }  // namespace kolo::detail

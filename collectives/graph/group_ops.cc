@@ -1,6 +1,7 @@
 #include <kolo/collectives/graph/group_ops.h>
 
 #include <kolo/collectives/graph/group_node.h>
+#include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/ops/shapes.h>
@@ -72,12 +73,8 @@ void check_attrs(ShapeContext& c) {
   check_count("names", c.attr<Strings>("names").size(), static_cast<std::size_t>(gradients));
   if (const auto groups = c.attr<Numbers>("groups"); !groups.empty())
     check_count("groups", groups.size(), static_cast<std::size_t>(gradients));
-  const auto first_bytes = c.attr<std::int64_t>("first_bucket_bytes"),
-             bytes = c.attr<std::int64_t>("bucket_bytes");
-  if (first_bytes < 0 || bytes < 0)
-    throw InvalidArgumentError(
-        "group_allreduce: the limits of buckets are {} and {} bytes; they must not be negative", first_bytes,
-        bytes);
+  bucket_limits("group_allreduce", c.attr<std::int64_t>("first_bucket_bytes"),
+                c.attr<std::int64_t>("bucket_bytes"));
   const ReduceOp op = reduce_op_from_name(c.attr<std::string>("reduction"));
   detail::check_predivision(c.attr<double>("predivide_factor"), op);
   check_sharding(c, static_cast<int>(slices), op);

@@ -106,17 +106,23 @@ Output repeated(const Scope& s, const Output& x, const OwnedPart& part) {
   return s.control_dependencies(before).add(x.node->op(), inputs, x.node->attrs());
 }
 
-// In the order of the inputs.
-std::vector<OwnedPart> parts_of_rank(const Node& group, int rank) {
-  const auto order = detail::backward_order(group);
-  const auto specs = detail::gradient_specs(group);
-  std::vector<OwnedPart> all(order.size());
-  for (const Bucket& bucket : make_buckets(specs, detail::bucket_limits(group))) {
-    const auto parts = owned_parts(bucket, specs, rank, static_cast<int>(group.attr<std::int64_t>("shards")));
-    for (std::size_t k = 0; k < parts.size(); ++k) all[order[bucket.gradients[k]]] = parts[k];
+// The buckets of a sharded group, and who owns what of them.
+struct Shards {
+  explicit Shards(const Node& group)
+      : order(detail::backward_order(group)),
+        specs(detail::gradient_specs(group)),
+        buckets(make_buckets(specs, detail::bucket_limits(group))),
+        ranks(static_cast<int>(group.attr<std::int64_t>("shards"))) {}
+  std::vector<OwnedPart> parts(const Bucket& bucket, int rank) const {
+    return owned_parts(bucket, specs, rank, ranks);
   }
-  return all;
-}
+  int input(const Bucket& bucket, std::size_t place) const { return order[bucket.gradients[place]]; }
+
+  const std::vector<int> order;
+  const std::vector<GradientSpec> specs;
+  const std::vector<Bucket> buckets;
+  const int ranks;
+};
 
 }  // namespace
 
@@ -127,14 +133,24 @@ std::optional<ShardedGradient> sharded_source(const Output& x) {
 }
 
 std::vector<OwnedPart> own_parts(const Node& group) {
-  return parts_of_rank(group, static_cast<int>(group.attr<std::int64_t>("shard")));
+  const Shards shards(group);
+  const auto own = static_cast<int>(group.attr<std::int64_t>("shard"));
+  std::vector<OwnedPart> all(shards.order.size());
+  for (const Bucket& bucket : shards.buckets) {
+    const auto parts = shards.parts(bucket, own);
+    for (std::size_t k = 0; k < parts.size(); ++k) all[shards.input(bucket, k)] = parts[k];
+  }
+  return all;
 }
 
 std::vector<OwnedPart> parts_of_ranks(const Node& group, int gradient) {
-  std::vector<OwnedPart> parts;
-  for (int rank = 0; rank < group.attr<std::int64_t>("shards"); ++rank)
-    parts.push_back(parts_of_rank(group, rank).at(static_cast<std::size_t>(gradient)));
-  return parts;
+  const Shards shards(group);
+  std::vector<OwnedPart> found;
+  for (const Bucket& bucket : shards.buckets)
+    for (std::size_t k = 0; k < bucket.gradients.size(); ++k)
+      if (shards.input(bucket, k) == gradient)
+        for (int rank = 0; rank < shards.ranks; ++rank) found.push_back(shards.parts(bucket, rank)[k]);
+  return found;
 }
 
 Output own_shard(const Scope& s, const Output& x, const OwnedPart& part) {

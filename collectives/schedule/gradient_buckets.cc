@@ -34,22 +34,12 @@ std::vector<GradientSpec> specs_of(std::span<const NamedBuffer> buffers) {
   return specs;
 }
 
-BucketLimits limits_of(const GradientBucketsOptions& options) {
-  if (options.first_bucket_bytes < 0 || options.bucket_bytes < 0)
-    throw InvalidArgumentError(
-        "GradientBuckets: first_bucket_bytes is {} and bucket_bytes is {}; limits must not be negative",
-        options.first_bucket_bytes, options.bucket_bytes);
-  BucketLimits limits = default_bucket_limits();
-  if (options.first_bucket_bytes > 0) limits.first_bytes = options.first_bucket_bytes;
-  if (options.bucket_bytes > 0) limits.bytes = options.bucket_bytes;
-  return limits;
-}
-
 ScheduleSpec spec_of(std::span<const NamedBuffer> gradients, const GradientBucketsOptions& options) {
-  ScheduleSpec spec{.name = "GradientBuckets",
-                    .reduction = options.op,
-                    .gradients = specs_of(gradients),
-                    .limits = limits_of(options)};
+  ScheduleSpec spec{
+      .name = "GradientBuckets",
+      .reduction = options.op,
+      .gradients = specs_of(gradients),
+      .limits = bucket_limits("GradientBuckets", options.first_bucket_bytes, options.bucket_bytes)};
   if (options.order == GradientOrder::reversed) std::reverse(spec.gradients.begin(), spec.gradients.end());
   return spec;
 }

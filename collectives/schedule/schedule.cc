@@ -79,10 +79,17 @@ std::optional<DType> type_of_variables(const ScheduleSpec& spec, const Bucket& b
 
 }  // namespace
 
-BucketLimits default_bucket_limits() {
-  const auto runtime = detail::current_runtime();
-  if (!runtime) return {};
-  return {.first_bytes = runtime->options().first_bucket_bytes, .bytes = runtime->options().bucket_bytes};
+BucketLimits bucket_limits(std::string_view who, std::int64_t first_bytes, std::int64_t bytes) {
+  if (first_bytes < 0 || bytes < 0)
+    throw InvalidArgumentError(
+        "{}: first_bucket_bytes is {} and bucket_bytes is {}; they must not be negative", who, first_bytes,
+        bytes);
+  BucketLimits limits;
+  if (const auto runtime = detail::current_runtime())
+    limits = {.first_bytes = runtime->options().first_bucket_bytes, .bytes = runtime->options().bucket_bytes};
+  if (first_bytes > 0) limits.first_bytes = first_bytes;
+  if (bytes > 0) limits.bytes = bytes;
+  return limits;
 }
 
 Allocator& bucket_allocator() {

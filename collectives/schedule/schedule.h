@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <kolo/collectives/algorithms/collective.h>
@@ -24,8 +25,9 @@ struct BucketExchange;
 struct BucketMemory;
 }  // namespace detail
 
-/// The limits that init() found, the defaults without it.
-BucketLimits default_bucket_limits();
+/// Those of them that are 0 as init() found them, by default without it. Throws InvalidArgumentError
+/// `<who>: …` for a negative one.
+BucketLimits bucket_limits(std::string_view who, std::int64_t first_bytes, std::int64_t bytes);
 /// Memory in which the ranks of this node reduce in place, where init() found that they can; else ordinary
 /// memory. It outlives all tensors.
 Allocator& bucket_allocator();

@@ -48,7 +48,7 @@ TEST_F(GroupAllreduceTest, NeedsANameForEachGradient) {
 
 TEST_F(GroupAllreduceTest, RefusesNegativeLimits) {
   EXPECT_THAT([&] { group_allreduce(s, {a}, {"a"}, {.bucket_bytes = -1}); },
-              ThrowsMessage<InvalidArgumentError>(HasSubstr("-1 bytes")));
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("bucket_bytes is -1")));
 }
 
 TEST_F(GroupAllreduceTest, RefusesToAverageWholeNumbers) {
