@@ -266,11 +266,6 @@ const RegisterOp functions[] = {
              }),
     function("Sin", [](const Scope& s, const Node& op) { return cos(s, op.input(0)); }),
     function("Cos", [](const Scope& s, const Node& op) { return neg(s, sin(s, op.input(0))); }),
-    function("Atan",
-             [](const Scope& s, const Node& op) {
-               const Output x = op.input(0);
-               return reciprocal(s, add(s, square(s, x), scalar(s, 1, x.dtype())));
-             }),
     function("Erf",
              [](const Scope& s, const Node& op) {
                const Output x = op.input(0);
@@ -303,7 +298,6 @@ Output log1p(const Scope& s, Output x) { return s.add("Log1p", {x}); }
 Output expm1(const Scope& s, Output x) { return s.add("Expm1", {x}); }
 Output sin(const Scope& s, Output x) { return s.add("Sin", {x}); }
 Output cos(const Scope& s, Output x) { return s.add("Cos", {x}); }
-Output atan(const Scope& s, Output x) { return s.add("Atan", {x}); }
 Output erf(const Scope& s, Output x) { return s.add("Erf", {x}); }
 Output squared_difference(const Scope& s, Output a, Output b) { return s.add("SquaredDifference", {a, b}); }
 

@@ -80,7 +80,6 @@ Output expm1(const Scope& s, Output x);
 /// x in radians.
 Output sin(const Scope& s, Output x);
 Output cos(const Scope& s, Output x);
-Output atan(const Scope& s, Output x);
 /// 2/√π · ∫₀ˣ e^(−t²) dt.
 Output erf(const Scope& s, Output x);
 

@@ -79,7 +79,6 @@ struct Log1pOp : ElementOp<Log1p, Numbers::real> { static constexpr const char* 
 struct Expm1Op : ElementOp<Expm1, Numbers::real> { static constexpr const char* kName = "Expm1"; };
 struct SinOp : ElementOp<Sin, Numbers::real> { static constexpr const char *kName = "Sin", *kOnnx = "Sin"; };
 struct CosOp : ElementOp<Cos, Numbers::real> { static constexpr const char *kName = "Cos", *kOnnx = "Cos"; };
-struct AtanOp : ElementOp<Atan, Numbers::real, kFuses> { static constexpr const char *kName = "Atan", *kOnnx = "Atan"; };
 struct ErfOp : ElementOp<Erf, Numbers::real> { static constexpr const char *kName = "Erf", *kOnnx = "Erf"; };
 struct IsNanOp : ElementOp<IsNan, Numbers::real> { static constexpr const char* kName = "IsNan"; };
 struct IsInfOp : ElementOp<IsInf, Numbers::real> { static constexpr const char* kName = "IsInf"; };
@@ -112,7 +111,7 @@ struct LogicalOrOp : ElementOp<LogicalOr, Numbers::logical> { static constexpr c
 /// Of one element.
 using UnaryOps = List<NegOp, AbsOp, SignOp, SquareOp, ReluOp, SqrtOp, RsqrtOp, ExpOp, LogOp, TanhOp,
                       SigmoidOp, FloorOp, CeilOp, RoundOp, ReciprocalOp, Log1pOp, Expm1Op, SinOp, CosOp,
-                      AtanOp, ErfOp, IsNanOp, IsInfOp, IsFiniteOp, LogicalNotOp>;
+                      ErfOp, IsNanOp, IsInfOp, IsFiniteOp, LogicalNotOp>;
 /// Of two elements.
 using BinaryOps = List<AddOp, SubOp, MulOp, DivOp, MaximumOp, MinimumOp, PowOp, TanhGradOp, SigmoidGradOp,
                        ReluGradOp, SquaredDifferenceOp, FloorDivOp, FloorModOp, EqualOp, NotEqualOp, LessOp,

@@ -29,7 +29,6 @@ struct Round { template <typename T> KOLO_HOST_DEVICE T operator()(T x) const { 
 struct Reciprocal { template <typename T> KOLO_HOST_DEVICE T operator()(T x) const { return 1 / x; } };
 struct Sin { template <typename T> KOLO_HOST_DEVICE T operator()(T x) const { return std::sin(x); } };
 struct Cos { template <typename T> KOLO_HOST_DEVICE T operator()(T x) const { return std::cos(x); } };
-struct Atan { template <typename T> KOLO_HOST_DEVICE T operator()(T x) const { return std::atan(x); } };
 struct Erf { template <typename T> KOLO_HOST_DEVICE T operator()(T x) const { return std::erf(x); } };
 struct IsNan { template <typename T> KOLO_HOST_DEVICE bool operator()(T x) const { return is_nan(x); } };
 struct IsInf { template <typename T> KOLO_HOST_DEVICE bool operator()(T x) const { return std::abs(x) == T(INFINITY); } };

@@ -6,9 +6,7 @@
 #include <limits>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/kernels/element_program.h>
 #include <kolo/core/kernels/parallel.h>
-#include <kolo/core/onnx/onnx_model.h>
 #include <kolo/core/ops/basic.h>
 
 #include "tests/core/gradient_check.h"
@@ -232,7 +230,7 @@ TEST(ElementwiseGradients, OfSumOfTensorUsedTwiceAreAdded) {
 
 using Unary = Output (*)(const Scope&, Output);
 
-const Unary kFunctions[] = {reciprocal, log1p, expm1, sin, cos, atan, erf};
+const Unary kFunctions[] = {reciprocal, log1p, expm1, sin, cos, erf};
 
 class MathValues : public testing::TestWithParam<UnaryCase> {};
 TEST_P(MathValues, AgreeWithTheDefinition) { expect_values(GetParam()); }
@@ -246,7 +244,6 @@ INSTANTIATE_TEST_SUITE_P(
                     UnaryCase{"expm1_near_zero", expm1, [](double x) { return std::expm1(x); }, -1e-6, 1e-6},
                     UnaryCase{"sin", sin, [](double x) { return std::sin(x); }, -1000, 1000},
                     UnaryCase{"cos", cos, [](double x) { return std::cos(x); }, -1000, 1000},
-                    UnaryCase{"atan", atan, [](double x) { return std::atan(x); }, -50, 50},
                     UnaryCase{"erf", erf, [](double x) { return std::erf(x); }, -4, 4}),
     case_name);
 
@@ -256,11 +253,6 @@ TEST(Math, ErfHasItsTabulatedValues) {
                           [](Scope& s, const Outputs& x) { return erf(s, x[0]); });
   const double expected[] = {0, 0.5204998778, 0.8427007929, 0.9953222650};
   for (int i = 0; i < 4; ++i) EXPECT_NEAR(y.data<double>()[i], expected[i], 1e-10);
-}
-
-TEST(Math, AtanFusesAndHasAFormInOnnx) {
-  EXPECT_TRUE(is_element_op("Atan", DType::f32));
-  EXPECT_THAT(onnx_ops(), testing::Contains("Atan"));
 }
 
 TEST(Math, FunctionsKeepTheShape) {
