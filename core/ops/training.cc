@@ -102,6 +102,7 @@ const std::vector<UpdateRuleOps>& update_rules() {
       {"Momentum", {"momentum"}, {"learning_rate", "momentum"}, true},
       {"Nesterov", {"momentum"}, {"learning_rate", "momentum"}, true},
       {"RMSProp", {"rms", "momentum"}, {"learning_rate", "decay", "momentum", "epsilon"}, true},
+      {"SignMomentum", {"momentum"}, {"learning_rate", "momentum"}, false},
   };
   return rules;
 }
