@@ -18,11 +18,6 @@ const RegisterOptimizer nesterov("nesterov", {.learning_rate = 0.02, .takes_mome
                                    return std::make_unique<MomentumOptimizer>(
                                        settings.learning_rate, settings.momentum, /*use_nesterov=*/true);
                                  });
-const RegisterOptimizer sign_momentum("sign_momentum", {.learning_rate = 0.0003, .takes_momentum = true},
-                                      [](const OptimizerSettings& settings) -> std::unique_ptr<Optimizer> {
-                                        return std::make_unique<SignMomentumOptimizer>(settings.learning_rate,
-                                                                                       settings.momentum);
-                                      });
 
 }  // namespace
 
@@ -33,20 +28,6 @@ void MomentumOptimizer::create_slots(const Scope& s, std::span<const Variable> v
 Operation MomentumOptimizer::apply(const Scope& s, Output gradient, const Variable& variable) {
   return apply_update(s,
                       {.rule = use_nesterov_ ? "Nesterov" : "Momentum",
-                       .variable = variable,
-                       .slots = {find_slot(variable, "momentum")},
-                       .scalars = {scalar(learning_rate_, variable, "learning_rate"),
-                                   scalar(momentum_, variable, "momentum")}},
-                      gradient);
-}
-
-void SignMomentumOptimizer::create_slots(const Scope& s, std::span<const Variable> variables) {
-  for (const Variable& variable : variables) create_slot(s, variable, "momentum");
-}
-
-Operation SignMomentumOptimizer::apply(const Scope& s, Output gradient, const Variable& variable) {
-  return apply_update(s,
-                      {.rule = "SignMomentum",
                        .variable = variable,
                        .slots = {find_slot(variable, "momentum")},
                        .scalars = {scalar(learning_rate_, variable, "learning_rate"),

@@ -52,24 +52,6 @@ class MomentumOptimizer : public RuleOptimizer {
   bool use_nesterov_;
 };
 
-/// Signum, Bernstein et al., arXiv:1802.04434: a = momentum · a + (1 − momentum) · gradient;
-/// v −= learning_rate · sign(a). Slot: "momentum". Slices move all rows. One thread at a time, as Optimizer.
-class SignMomentumOptimizer : public RuleOptimizer {
- public:
-  SignMomentumOptimizer(Hyperparameter learning_rate, Hyperparameter momentum)
-      : RuleOptimizer("SignMomentum"), learning_rate_(learning_rate), momentum_(momentum) {}
-
-  bool is_element_wise() const override { return true; }
-
- protected:
-  void create_slots(const Scope& s, std::span<const Variable> variables) override;
-  Operation apply(const Scope& s, Output gradient, const Variable& variable) override;
-
- private:
-  Hyperparameter learning_rate_;
-  Hyperparameter momentum_;
-};
-
 // Adagrad, JMLR 12 (2011), diagonal form.
 
 /// a += gradient²; v −= learning_rate · gradient / √a. There is no epsilon: the accumulator starts at

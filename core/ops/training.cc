@@ -102,7 +102,6 @@ const std::vector<UpdateRuleOps>& update_rules() {
       {"Momentum", {"momentum"}, {"learning_rate", "momentum"}, true},
       {"Nesterov", {"momentum"}, {"learning_rate", "momentum"}, true},
       {"RMSProp", {"rms", "momentum"}, {"learning_rate", "decay", "momentum", "epsilon"}, true},
-      {"SignMomentum", {"momentum"}, {"learning_rate", "momentum"}, false},
   };
   return rules;
 }

@@ -30,7 +30,6 @@ struct UpdateRuleOps {
 /// AdamW               m v                   those of Adam, weight_decay
 /// Adadelta            accum accum_update    learning_rate rho epsilon
 /// Ftrl                accum linear          learning_rate l1 l2 shrinkage learning_rate_power
-/// SignMomentum        momentum              learning_rate momentum
 /// Lion                m                     learning_rate beta1 beta2 weight_decay
 /// Formulas: the optimizers' headers. Sorted by name; the powers of the betas count this update, from 1.
 const std::vector<UpdateRuleOps>& update_rules();

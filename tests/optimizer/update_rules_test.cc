@@ -13,7 +13,6 @@
 namespace kolo {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -183,14 +182,6 @@ TEST(Lion, MovesByTheSignOfItsDirection) {
       m[i] = 0.9 * m[i] + 0.1 * gradient[i];
       EXPECT_NEAR(values[t][i], v[i], 1e-12) << "update " << t << ", element " << i;
     }
-}
-
-TEST(SignMomentum, MovesByTheSignOfItsAverage) {
-  SignMomentumOptimizer optimizer(0.5, 0.75);
-  const std::vector<double> gradient = {0.3, -4, 0};
-  const auto values = train<double>(optimizer, {1, 1, 1}, gradient, 2);
-  EXPECT_THAT(values[0], ElementsAre(0.5, 1.5, 1));
-  EXPECT_THAT(values[1], ElementsAre(0, 2, 1));
 }
 
 double norm(const std::vector<double>& x) {

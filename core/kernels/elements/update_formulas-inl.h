@@ -96,11 +96,3 @@ KOLO_HOST_DEVICE inline void update(const LionRule<T>& rule, N& v, N* slot, N g)
   slot[0] = slot[0] * rule.beta2 + g * rule.one_minus_beta2;
   v -= (sign + v * rule.decay) * rule.rate;
 }
-
-/// Signum, Bernstein et al., arXiv:1802.04434: a = a · momentum + g · (1 − momentum); v −= sign(a) · rate
-template <typename T, typename N>
-KOLO_HOST_DEVICE inline void update(const SignMomentumRule<T>& rule, N& v, N* slot, N g) {
-  slot[0] = slot[0] * rule.momentum + g * (1 - rule.momentum);
-  const N zero(T(0)), minus_or_a = where_greater(zero, slot[0], N(T(-1)), slot[0]);  // NaN stays NaN
-  v -= where_greater(slot[0], zero, N(T(1)), minus_or_a) * rule.rate;
-}

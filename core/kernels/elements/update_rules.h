@@ -165,19 +165,9 @@ struct LionRule {
 };
 
 template <typename T>
-struct SignMomentumRule {
-  static constexpr const char* kName = "SignMomentum";
-  static constexpr int kSlots = 1;
-  T rate;
-  T momentum;
-
-  KOLO_HOST_DEVICE static SignMomentumRule of(const T* s) { return {.rate = s[0], .momentum = s[1]}; }
-};
-
-template <typename T>
-using UpdateRules = List<AdadeltaRule<T>, AdagradRule<T>, AdamRule<T>, AdamWRule<T>, CenteredRmsPropRule<T>,
-                         FtrlRule<T>, GradientDescentRule<T>, LionRule<T>, MomentumRule<T>, NesterovRule<T>,
-                         RmsPropRule<T>, SignMomentumRule<T>>;
+using UpdateRules =
+    List<AdadeltaRule<T>, AdagradRule<T>, AdamRule<T>, AdamWRule<T>, CenteredRmsPropRule<T>, FtrlRule<T>,
+         GradientDescentRule<T>, LionRule<T>, MomentumRule<T>, NesterovRule<T>, RmsPropRule<T>>;
 
 #include <kolo/core/kernels/elements/update_formulas-inl.h>
 
