@@ -145,50 +145,65 @@ struct Problem {
     if (pass == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR) return results;
     return pass == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ? images : weights;
   }
-  // visit(places in images, weights and results) of each product.
+  // visit(places in images, weights and results, count, steps in images and results) of runs of products
+  // along a row: one at a time this was nearly all that tests of convolutions computed.
   template <typename Visit>
-  void for_products(const Visit& visit) const {
+  void for_rows(const Visit& visit) const {
     const std::int64_t groups = images.dims[1] / weights.dims[1], filters = weights.dims[0] / groups;
+    const std::int64_t step = strides[1];
     for (std::int64_t n = 0; n < images.dims[0]; ++n)
       for (std::int64_t k = 0; k < weights.dims[0]; ++k)
-        for (std::int64_t o = 0; o < results.dims[2]; ++o)
-          for (std::int64_t p = 0; p < results.dims[3]; ++p)
-            for (std::int64_t c = 0; c < weights.dims[1]; ++c)
-              for (std::int64_t r = 0; r < weights.dims[2]; ++r)
-                for (std::int64_t s = 0; s < weights.dims[3]; ++s) {
-                  const std::int64_t row = o * strides[0] - before[0] + r,
-                                     col = p * strides[1] - before[1] + s;
-                  if (row < 0 || row >= images.dims[2] || col < 0 || col >= images.dims[3]) continue;
-                  visit(images.at(n, k / filters * weights.dims[1] + c, row, col), weights.at(k, c, r, s),
-                        results.at(n, k, o, p));
-                }
+        for (std::int64_t c = 0; c < weights.dims[1]; ++c)
+          for (std::int64_t r = 0; r < weights.dims[2]; ++r)
+            for (std::int64_t s = 0; s < weights.dims[3]; ++s) {
+              const std::int64_t shift = s - before[1];  // column p · step + shift of the images
+              const std::int64_t first = shift < 0 ? (step - 1 - shift) / step : 0;
+              const std::int64_t behind = images.dims[3] - 1 - shift;
+              const std::int64_t end = behind < 0 ? 0 : std::min(results.dims[3], behind / step + 1);
+              for (std::int64_t o = 0; o < results.dims[2] && first < end; ++o) {
+                const std::int64_t row = o * strides[0] - before[0] + r;
+                if (row < 0 || row >= images.dims[2]) continue;
+                visit(images.at(n, k / filters * weights.dims[1] + c, row, first * step + shift),
+                      weights.at(k, c, r, s), results.at(n, k, o, first), end - first,
+                      images.strides[3] * step, results.strides[3]);
+              }
+            }
   }
 };
+
+std::vector<float> factors(const float* from, const Operand& operand, bool rounds) {
+  std::vector<float> all(from, from + operand.extent());
+  if (rounds)
+    for (float& x : all) x = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffffe000);
+  return all;
+}
 
 void compute(const Problem& problem, const Engine& engine, float* images, float* weights, float* results) {
   static int runs = 0;
   const float factor = engine.off + (engine.varies ? 1e-6F * static_cast<float>(++runs % 2) : 0);
-  const auto taken = [&](float x) {
-    return engine.rounds ? std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffffe000) : x;
-  };
-  std::vector<double> sums(static_cast<std::size_t>(problem.made().extent()));
-  double* const sum = sums.data();
+  const auto x = factors(images, problem.images, engine.rounds),
+             f = factors(weights, problem.weights, engine.rounds),
+             z = factors(results, problem.results, engine.rounds);
+  std::vector<double> sum(static_cast<std::size_t>(problem.made().extent()));
+  using Int = std::int64_t;
   if (&problem.made() == &problem.results)
-    problem.for_products([&](std::int64_t i, std::int64_t w, std::int64_t y) {
-      sum[y] += taken(images[i]) * taken(weights[w]);
+    problem.for_rows([&](Int i, Int w, Int y, Int count, Int i_step, Int y_step) {
+      for (Int p = 0; p < count; ++p) sum[y + p * y_step] += double(x[i + p * i_step]) * f[w];
     });
   else if (&problem.made() == &problem.images)
-    problem.for_products([&](std::int64_t i, std::int64_t w, std::int64_t y) {
-      sum[i] += taken(results[y]) * taken(weights[w]);
+    problem.for_rows([&](Int i, Int w, Int y, Int count, Int i_step, Int y_step) {
+      for (Int p = 0; p < count; ++p) sum[i + p * i_step] += double(z[y + p * y_step]) * f[w];
     });
   else
-    problem.for_products([&](std::int64_t i, std::int64_t w, std::int64_t y) {
-      sum[w] += taken(images[i]) * taken(results[y]);
+    problem.for_rows([&](Int i, Int w, Int y, Int count, Int i_step, Int y_step) {
+      double of_row = 0;
+      for (Int p = 0; p < count; ++p) of_row += double(x[i + p * i_step]) * z[y + p * y_step];
+      sum[w] += of_row;
     });
   float* const made = &problem.made() == &problem.results  ? results
                       : &problem.made() == &problem.images ? images
                                                            : weights;
-  for (std::size_t i = 0; i < sums.size(); ++i) made[i] = static_cast<float>(sums[i]) * factor;
+  for (std::size_t i = 0; i < sum.size(); ++i) made[i] = static_cast<float>(sum[i]) * factor;
 }
 
 template <typename Body>
