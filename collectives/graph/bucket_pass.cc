@@ -32,12 +32,9 @@ bool is_reduction(const StepNode& node) {
 // the host: it is memory of its own that nobody else looks at. A reader beside the reduction would see the
 // reduced gradient in the place of this rank's own.
 bool can_lie_in_bucket(const StepGraph& graph, StepValue value, const DeviceSet& devices, const Device* gpu) {
-  const StepNode& producer = graph.nodes[value.node];
-  const Device& device = devices.find(producer.device);
+  const Device& device = devices.find(graph.nodes[value.node].device);
   if (gpu != nullptr ? &device != gpu : !device.has_host_memory()) return false;
-  const std::string& op = producer.schema->name();
-  if (graph.memory_root(value) != value || graph.placements.count(value) > 0) return false;
-  if (producer.schema->is_variable_storage() || op == kFeedOp || op == "Const") return false;
+  if (!graph.is_made_in_given_memory(value)) return false;
   int uses = static_cast<int>(std::count(graph.fetches.begin(), graph.fetches.end(), value));
   for (const StepNode& node : graph.nodes) {
     uses += static_cast<int>(std::count(node.inputs.begin(), node.inputs.end(), value));

@@ -99,13 +99,13 @@ class ReduceScatterGradKernel final : public EngineKernel {
   void start(KernelContext& context, Completion done) override {
     finish_with(allgather_async(context.input(0), options()), done,
                 [this, &context](const Handle<Tensor>& handle) {
-                  Tensor rows = handle.wait();
-                  expect_shape_of(rows, context.input(1));
+                  const Tensor rows = handle.wait(), &dx = context.output(0);
+                  expect_shape_of(rows, dx);
+                  dx.copy_from(rows);
                   if (reduction_.op == ReduceOp::average)
-                    divide(rows.dtype(), rows.raw(), rows.elements(), set().size());
+                    divide(dx.dtype(), dx.raw(), dx.elements(), set().size());
                   const double scale = reduction_.prescale * reduction_.postscale;
-                  if (scale != 1) multiply(rows.dtype(), rows.raw(), rows.elements(), scale);
-                  context.set_output(0, std::move(rows));
+                  if (scale != 1) multiply(dx.dtype(), dx.raw(), dx.elements(), scale);
                 });
   }
 

@@ -161,11 +161,7 @@ bool reads_variable(const StepGraph& graph, int product) {
 // read of it, and nobody gets it from the step.
 bool can_be_placed(const StepGraph& graph, StepValue value) {
   const StepValue root = graph.memory_root(value);
-  const StepNode& producer = graph.nodes[root.node];
-  const std::string& op = producer.schema->name();
-  return is_on_cpu(producer) && !producer.schema->is_variable_storage() &&
-         !producer.schema->is_owner_of_outputs() && op != kFeedOp && op != "Const" &&
-         graph.placements.count(root) == 0 && graph.shape(root).is_fully_known() &&
+  return is_on_cpu(graph.nodes[root.node]) && graph.is_made_in_given_memory(root) &&
          graph.shape(root).elements() == graph.shape(value).elements() &&
          std::none_of(graph.fetches.begin(), graph.fetches.end(),
                       [&](StepValue fetch) { return fetch.node >= 0 && graph.memory_root(fetch) == root; });

@@ -83,11 +83,7 @@ class Recomputation {
   }
 
   bool takes_memory(StepValue v) const {
-    const StepNode& node = graph_.nodes[v.node];
-    const OpSchema& schema = *node.schema;
-    return graph_.memory_root(v) == v && graph_.placements.count(v) == 0 && !schema.is_variable_storage() &&
-           !schema.is_expanded_by_pass() && schema.name() != "Const" && schema.name() != kFeedOp &&
-           node.shapes[v.output].is_fully_known() && node.dtypes[v.output] != DType::string;
+    return graph_.is_made_in_given_memory(v) && !graph_.nodes[v.node].schema->is_expanded_by_pass();
   }
   std::int64_t bytes(StepValue v) const {
     return graph_.shape(v).elements() * static_cast<std::int64_t>(size_of(graph_.dtype(v)));

@@ -112,6 +112,14 @@ StepValue StepGraph::memory_root(StepValue v) const {
   }
 }
 
+bool StepGraph::is_made_in_given_memory(StepValue v) const {
+  const StepNode& node = nodes[v.node];
+  return memory_root(v) == v && placements.count(v) == 0 && node.schema->name() != "Const" &&
+         node.schema->name() != kFeedOp && !node.schema->is_variable_storage() &&
+         !node.schema->is_owner_of_outputs() && node.shapes[v.output].is_fully_known() &&
+         node.dtypes[v.output] != DType::string;
+}
+
 bool is_on_cpu(const StepNode& node) {
   const auto device = parse_device_spec(node.device);
   return device && device->type == "CPU";

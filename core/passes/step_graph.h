@@ -77,6 +77,9 @@ struct StepGraph {
   /// The value whose memory `v` is: v itself, or what it is a view of (through identities, reshapes, updated
   /// variables).
   StepValue memory_root(StepValue v) const;
+  /// Its kernel fills memory that it is given, which may lie anywhere: no view, nothing that is there already
+  /// (a variable, a constant, what is fed) or has its place, and of a size that the graph knows.
+  bool is_made_in_given_memory(StepValue v) const;
 };
 
 /// For passes that compute a node themselves, or change what its kernel is: true once it is placed on a CPU.

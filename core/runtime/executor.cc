@@ -483,6 +483,7 @@ void run_step(const Plan& plan, Frame& frame, const StepOptions& options) {
     options.trace->unplanned_bytes = plan.memory().unplanned_bytes;
   }
   Step(plan, frame, options).run();
+  plan.expect_planned_memory(frame);
 }
 
 }  // namespace kolo

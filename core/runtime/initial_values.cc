@@ -25,15 +25,6 @@ bool is_fetched(const StepGraph& graph, StepValue value) {
                      [&](StepValue fetch) { return fetch.node >= 0 && graph.memory_root(fetch) == value; });
 }
 
-// Made by a kernel that fills the memory it is given.
-bool is_made_in_given_memory(const StepGraph& graph, StepValue value) {
-  const StepNode& node = graph.nodes[value.node];
-  return graph.memory_root(value) == value && graph.placements.count(value) == 0 &&
-         node.schema->name() != "Const" && node.schema->name() != kFeedOp &&
-         !node.schema->is_variable_storage() && !node.schema->is_owner_of_outputs() &&
-         node.shapes[value.output].is_fully_known() && node.dtypes[value.output] != DType::string;
-}
-
 }  // namespace
 
 void place_initial_values(StepGraph& graph,
@@ -49,7 +40,7 @@ void place_initial_values(StepGraph& graph,
     const StepValue variable = node.inputs[0], value = node.inputs[1];
     const StepNode &storage = graph.nodes[variable.node], &maker = graph.nodes[value.node];
     if (storage.schema->name() != "Variable" || storage.device != node.device ||
-        maker.device != node.device || !is_made_in_given_memory(graph, value) || is_fetched(graph, value) ||
+        maker.device != node.device || !graph.is_made_in_given_memory(value) || is_fetched(graph, value) ||
         users[value.node] != std::vector<int>{n})
       continue;
     // What reads the variable before would find the new value there.

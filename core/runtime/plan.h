@@ -185,6 +185,7 @@ struct Frame {
   std::shared_ptr<StreamErrors> stream_errors;    // of the run under way
   int uses = 0;                                   // how often it was taken
   bool lost = false;                              // a device does not say that it is done with this memory
+  bool memory_is_checked = false;                 // see Plan::expect_planned_memory
   std::unique_ptr<StepMemory> memory;             // the executor's own
 };
 
@@ -229,6 +230,9 @@ class Plan {
   /// run once.
   std::unique_ptr<Frame> take_frame() KOLO_EXCLUDES(mutex_);
   void give_back(std::unique_ptr<Frame> frame) KOLO_EXCLUDES(mutex_);
+  /// After a frame's first run: throws InternalError for a kernel that has put its result elsewhere than the
+  /// plan says. Whoever reads it there, as a reduction in a bucket, would have read something else.
+  void expect_planned_memory(Frame& frame) const;
   /// Points the fed values, and what are views of them, to the caller's tensors: `feed(i)` is the one for the
   /// signature's feed `i`, with the shape that the signature says.
   template <typename FeedAt>

@@ -5,13 +5,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <numeric>
 
 #include <kolo/collectives/job/init.h>
 #include <kolo/core/graph/gradients.h>
 #include <kolo/core/ops/basic.h>
 #include <kolo/core/ops/math.h>
+#include <kolo/core/ops/reductions.h>
+#include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/session.h>
+#include <kolo/optimizer/distributed_optimizer.h>
+#include <kolo/optimizer/rules.h>
 
 namespace kolo {
 namespace {
@@ -82,6 +87,26 @@ TEST(CollectiveNodes, ScatterSumsAndGatherGradients) {  // row 13
   for (int rank = 0; rank < size(); ++rank)
     for (int i = 0; i < 7 / size() + (rank < 7 % size() ? 1 : 0); ++i, ++row)
       EXPECT_FLOAT_EQ(ran.gradient[row], 3.0f * static_cast<float>(rank) / static_cast<float>(size()));
+}
+
+// A gradient that ranks reduce has its memory in their bucket: it must be made there.
+TEST(CollectiveNodes, TrainAVariableThatTheyScatter) {
+  const int own = 7 / size() + (rank() < 7 % size() ? 1 : 0);
+  Graph graph;
+  Scope s(graph);
+  const Variable v(s.named("v"), zeros(s, DType::f32, {7}));
+  const Output rows = reduce_scatter(s, v, Reduction(ReduceOp::average, 1, 3));
+  const Output weights = constant(s, Tensor::of<float>({own}, std::span<const float>(Numbers(own, r()))));
+  DistributedOptimizer optimizer(std::make_unique<GradientDescentOptimizer>(1.0F));
+  const Operation step = optimizer.minimize(s, reduce_sum(s, mul(s, rows, weights)));
+  Session session(graph);
+  session.run(global_variables_initializer(s));
+  session.run(step);
+  const Numbers trained = numbers_of(session.run(v));
+  int row = 0;
+  for (int rank = 0; rank < size(); ++rank)
+    for (int i = 0; i < 7 / size() + (rank < 7 % size() ? 1 : 0); ++i, ++row)
+      EXPECT_FLOAT_EQ(trained[row], -3.0f * static_cast<float>(rank) / static_cast<float>(size()));
 }
 
 TEST(CollectiveNodes, BroadcastAndSumOnTheRoot) {  // row 15
