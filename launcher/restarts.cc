@@ -17,6 +17,7 @@
 #include <kolo/launcher/output.h>
 #include <kolo/launcher/output_files.h>
 #include <kolo/launcher/requeue.h>
+#include <kolo/launcher/start_wait.h>
 
 namespace kolo::launcher {
 namespace {
@@ -157,6 +158,10 @@ int Restarts::run() {
   for (;;) {
     if (elastic_)
       if (const auto code = elastic_->prepare(options_, found_)) return code_without_start(*code);
+    // An operator makes a pod again that has gone.
+    if (!elastic_ && failures_ > 0)
+      if (const auto code = wait_for_start(options_, found_, signals_, [this](const auto& s) { tell(s); }))
+        return *code;
     const JobResult result = run_once();
     last_step_ = std::max(last_step_, result.last_step);
     if (elastic_ && result.stop_requested && elastic_->is_ended_by_slurm())
