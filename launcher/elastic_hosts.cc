@@ -2,15 +2,13 @@
 
 #include <fmt/ranges.h>
 #include <poll.h>
-#include <signal.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
-#include <sstream>
 #include <utility>
 
 #include <kolo/core/base/count_of.h>
+#include <kolo/launcher/agent.h>
 #include <kolo/launcher/machines.h>
 #include <kolo/launcher/srun_command.h>
 
@@ -24,36 +22,13 @@ constexpr seconds kBetweenWords{30};  // while it waits
 constexpr int kBetweenLooks_ms = 500;
 constexpr milliseconds kToLook{6000};  // a connection has 1 s, a command 5
 
-std::string value_of_mca(const Options& options, const std::string& name) {
-  const auto& words = options.mpi_args;
-  for (size_t i = 0; i + 2 < words.size(); ++i)
-    if ((words[i] == "--mca" || words[i] == "-mca") && words[i + 1] == name) return words[i + 2];
-  const std::string variable = "OMPI_MCA_" + name;
-  const char* const value = std::getenv(variable.c_str());
-  return value == nullptr ? "" : value;
-}
-
-std::vector<std::string> split_at_spaces(const std::string& text) {
-  std::istringstream words(text);
-  return {std::istream_iterator<std::string>(words), {}};
-}
-
-Agent agent_of(const Options& options) {
-  Agent agent;
-  agent.command = split_at_spaces(value_of_mca(options, "plm_rsh_agent"));
-  if (agent.command.empty()) agent.command = {"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5"};
-  for (const std::string& word : split_at_spaces(value_of_mca(options, "plm_rsh_args")))
-    agent.command.push_back(word);
-  return agent;
-}
-
 std::optional<SlurmJob> slurm_of(const Options& options) {
   if (!starts_by_slurm(options)) return std::nullopt;
   return SlurmJob(options.allotment->job, options.allotment->restarts, ask_program);
 }
 
 WatchPlan plan_of(const Options& options, const Surroundings& found, const std::optional<SlurmJob>& slurm) {
-  Agent agent = slurm ? slurm->agent(options.hosts) : agent_of(options);
+  Agent agent = slurm ? slurm->agent(options.hosts) : agent_of(options, found);
   agent.hostname = found.hostname;
   return {.listed = options.hosts,
           .discover = options.elastic->discover,
@@ -131,6 +106,8 @@ std::vector<std::string> ElasticHosts::take_warnings() {
 
 std::optional<int> ElasticHosts::wait_for_hosts(std::vector<Host>& chosen) {
   const auto begin = Clock::now();
+  const seconds limit =
+      started_ ? elastic_.wait_for_hosts : elastic_.start_timeout.value_or(elastic_.wait_for_hosts);
   auto next_word = begin;
   has_waited_ = false;
   for (;;) {
@@ -139,10 +116,10 @@ std::optional<int> ElasticHosts::wait_for_hosts(std::vector<Host>& chosen) {
     if (has_list_) chosen = pool_.choose(now);
     if (!chosen.empty() && started_ && drop_hosts_that_left(chosen)) continue;
     if (!chosen.empty()) return std::nullopt;
-    if (has_list_ && now - begin >= elastic_.wait_for_hosts) {
+    if (has_list_ && now - begin >= limit) {
       const int there = pool_.available_ranks(now);
       say_(fmt::format("{} {} there, --min-ranks is {}; gave up after {} s", count_of(there, "rank"),
-                       there == 1 ? "is" : "are", elastic_.rules.min_ranks, elastic_.wait_for_hosts.count()));
+                       there == 1 ? "is" : "are", elastic_.rules.min_ranks, limit.count()));
       return 1;
     }
     if (has_list_ && now >= next_word) {
@@ -154,11 +131,7 @@ std::optional<int> ElasticHosts::wait_for_hosts(std::vector<Host>& chosen) {
     }
     pollfd fds[] = {{signals_.fd(), POLLIN, 0}, {watch_.fd(), POLLIN, 0}};
     poll(fds, 2, kBetweenLooks_ms);
-    while (const auto number = signals_.next())
-      if (*number == SIGTERM || *number == SIGINT || *number == SIGHUP) {
-        say_(fmt::format("SIG{} has ended the waiting for hosts", sigabbrev_np(*number)));
-        return 128 + *number;
-      }
+    if (const auto code = ended_by_signal(signals_, say_)) return code;
     if (watch_.read()) see_list(), has_list_ = true;
   }
 }

@@ -17,14 +17,13 @@
 #include <kolo/launcher/mpirun_command.h>
 #include <kolo/launcher/options.h>
 #include <kolo/launcher/slurm_job.h>
+#include <kolo/launcher/start_wait.h>
 
 namespace kolo::launcher {
 
 /// One thread.
 class ElasticHosts {
  public:
-  using Say = std::function<void(const std::string& sentence)>;
-
   /// The options are those of the command line, with the first list of hosts. The queue outlives this object.
   ElasticHosts(const Options& options, const Surroundings& found, SignalQueue& signals, Say say);
 

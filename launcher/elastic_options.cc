@@ -87,6 +87,8 @@ std::optional<ElasticOptions> read_elastic(const po::variables_map& values, std:
     rules.grow_after = whole_seconds("--grow-after", values["grow-after"].as<std::string>());
   if (values.count("wait-for-hosts") > 0)
     elastic.wait_for_hosts = whole_seconds("--wait-for-hosts", values["wait-for-hosts"].as<std::string>());
+  if (values.count("start-timeout") > 0)
+    elastic.start_timeout = whole_seconds("--start-timeout", values["start-timeout"].as<std::string>());
   if (values.count("discover") > 0) elastic.discover = values["discover"].as<std::string>();
   else if (values.count("host") + values.count("hostfile") == 0 && access(kScriptOfMpiOperator, X_OK) == 0)
     elastic.discover = kScriptOfMpiOperator;

@@ -17,6 +17,7 @@ struct ElasticOptions {
   std::chrono::seconds discover_every{5};    // --discover-every
   std::optional<int> slots_per_host;         // --slots-per-host: of hosts that it prints without a number
   std::chrono::seconds wait_for_hosts{600};  // --wait-for-hosts: until min_ranks are there
+  std::optional<std::chrono::seconds> start_timeout = {};  // --start-timeout: the same before the first start
   bool hides_stopped_code = false;     // the user has asked for no exit code of a stop: kolorun ends with 0
   static constexpr int kRestarts = 3;  // without --restarts
 };

@@ -32,9 +32,6 @@ struct Foreign {
 constexpr std::string_view kHosts = "kolorun starts the ranks of all hosts from one of them: --host a:2,b:2";
 constexpr std::string_view kSlots = "a host's ranks are its slots: --host a:2,b:2";
 constexpr std::string_view kSshPort = "--mpi-args \"--mca plm_rsh_args '-p 2222'\"";
-constexpr std::string_view kStartTimeout =
-    "kolorun gives up on a host after 10 s; --mpi-args \"--mca plm_rsh_args '-o ConnectTimeout=60'\" waits "
-    "longer";
 constexpr std::string_view kModule = "start Python itself: kolorun -n 2 -- python3 -m MODULE";
 constexpr std::string_view kTee =
     "--log-dir DIR: the lines of rank N are then in DIR/rank_N.log and on the terminal";
@@ -86,7 +83,7 @@ constexpr Foreign kForeign[] = {
     {"network-interfaces", Kind::refused, 1, "--mpi-args \"--mca btl_tcp_if_include eth0\""},
     {"ssh-port", Kind::refused, 1, kSshPort},
     {"p", Kind::refused, 1, kSshPort},
-    {"start-timeout", Kind::refused, 1, kStartTimeout},
+    {"start-timeout", Kind::renamed, 1, "--start-timeout"},
     {"ssh-identity-file", Kind::refused, 1, "--mpi-args \"--mca plm_rsh_args '-i FILE'\""},
     {"fusion-threshold-mb", Kind::refused, 1, "set HOROVOD_FUSION_THRESHOLD, in bytes, or KOLO_BUCKET_BYTES"},
     {"cycle-time-ms", Kind::refused, 1, "set KOLO_CYCLE_TIME_MS"},

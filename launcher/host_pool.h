@@ -26,6 +26,7 @@ struct PoolRules {
 struct SeenHost {
   Host host;
   bool answers = false;
+  std::string why_not = {};  // in a few words
 };
 
 /// A host is in use, spare, cooling, about to go or absent. A lost host cools: for least_cooling, twice as

@@ -1,6 +1,7 @@
 #include <kolo/launcher/host_probe.h>
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <netdb.h>
 #include <poll.h>
 #include <signal.h>
@@ -8,7 +9,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
+#include <cstring>
 #include <iterator>
 #include <optional>
 #include <sstream>
@@ -23,8 +26,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kToConnect{1000};
-constexpr std::chrono::milliseconds kToRun{5000};
+constexpr std::chrono::seconds kToConnect{1};
+constexpr std::chrono::seconds kToRun{5};
 constexpr int kCommandLooks_ms = 20;  // between looks at commands that run
 
 int ms_until(Clock::time_point deadline) {
@@ -32,20 +35,40 @@ int ms_until(Clock::time_point deadline) {
   return std::max<int>(0, static_cast<int>(left.count()));
 }
 
-// Begun, or done; an fd of −1 for an address that cannot be reached.
+// Begun, or done; an fd of −1, and errno says why, for an address that cannot be reached.
 OwnedFd begin_connecting(const std::string& address) {
   const auto* const to = reinterpret_cast<const sockaddr*>(address.data());
   OwnedFd fd(socket(to->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (fd.get() < 0) return fd;
   const bool begun =
       connect(fd.get(), to, static_cast<socklen_t>(address.size())) == 0 || errno == EINPROGRESS;
-  return begun ? std::move(fd) : OwnedFd();
+  const int why_not = errno;
+  if (!begun) fd = OwnedFd(), errno = why_not;
+  return fd;
 }
 
-bool is_connected(const OwnedFd& fd) {
+// 0 if there is one now.
+int error_of_connection(const OwnedFd& fd) {
   int error = 0;
   socklen_t size = sizeof error;
-  return getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
+  return getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+}
+
+std::string no_answer_within(std::chrono::seconds limit) {
+  return fmt::format("no answer within {} s", limit.count());
+}
+
+// How a command has ended that was to show that a host is there.
+std::string why_it_failed(const Child& child, int code, bool late) {
+  if (late) return no_answer_within(kToRun);
+  char bytes[4096];
+  const ssize_t count = read(child.err.get(), bytes, sizeof bytes);
+  std::string words(bytes, std::max<ssize_t>(count, 0));
+  words.erase(
+      std::find_if(words.rbegin(), words.rend(), [](unsigned char c) { return !std::isspace(c); }).base(),
+      words.end());
+  words.erase(0, words.rfind('\n') + 1);
+  return words.empty() ? fmt::format("exit code {}", code) : words;
 }
 
 std::map<std::string, std::string> settings_of_ssh(std::vector<std::string> command,
@@ -95,17 +118,21 @@ void HostProbe::look(const std::vector<Host>& hosts, bool looks_up, const Told& 
   std::vector<Host> to_connect, to_run;
   for (const Host& host : hosts) {
     if (is_this_machine(host.name, agent_.hostname)) {
-      told(host, true);
+      told(host, "");
       continue;
     }
     Place& place = place_of(host.name);
+    place.why_not.clear();
     (place.by_command ? to_run : to_connect).push_back(host);
     // A pod that is made again has another address.
     const bool is_known = !place.addresses.empty() && (place.answered || !looks_up);
     if (place.by_command || is_known) continue;
     addrinfo hints = {}, *found = nullptr;
     hints.ai_socktype = SOCK_STREAM;
-    if (getaddrinfo(place.name.c_str(), place.port.c_str(), &hints, &found) != 0) continue;
+    if (const int error = getaddrinfo(place.name.c_str(), place.port.c_str(), &hints, &found); error != 0) {
+      place.why_not = gai_strerror(error);
+      continue;
+    }
     place.addresses.clear();
     for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next)
       place.addresses.push_back(
@@ -127,6 +154,7 @@ void HostProbe::connect_to(const std::vector<Host>& hosts, const Told& told) {
     for (const Address& address : place_of(hosts[host].name).addresses)
       if (OwnedFd fd = begin_connecting(address.bytes); fd.get() >= 0)
         attempts.push_back({host, std::move(fd)});
+      else place_of(hosts[host].name).why_not = std::strerror(errno);
   const auto deadline = Clock::now() + kToConnect;
   while (!attempts.empty() && Clock::now() < deadline) {
     std::vector<pollfd> fds;
@@ -135,13 +163,17 @@ void HostProbe::connect_to(const std::vector<Host>& hosts, const Told& told) {
     for (size_t i = fds.size(); i-- > 0;) {
       if (fds[i].revents == 0) continue;
       const size_t host = attempts[i].host;
-      if (is_connected(attempts[i].fd) && !answered[host]) answered[host] = true, told(hosts[host], true);
+      const int error = error_of_connection(attempts[i].fd);
+      if (error != 0) place_of(hosts[host].name).why_not = std::strerror(error);
+      else if (!answered[host]) answered[host] = true, told(hosts[host], "");
       attempts.erase(attempts.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
   for (size_t host = 0; host < hosts.size(); ++host) {
-    place_of(hosts[host].name).answered = answered[host];
-    if (!answered[host]) told(hosts[host], false);
+    Place& place = place_of(hosts[host].name);
+    place.answered = answered[host];
+    if (place.why_not.empty()) place.why_not = no_answer_within(kToConnect);
+    if (!answered[host]) told(hosts[host], place.why_not);
   }
 }
 
@@ -152,11 +184,11 @@ void HostProbe::run_commands(const std::vector<Host>& hosts, const Told& told) {
     command.insert(command.end(), {host.name, "true"});
     try {
       running.emplace_back(&host, start_child(command));
-    } catch (const Error&) {
-      told(host, false);
+    } catch (const Error& error) {
+      told(host, error.what());
     }
   }
-  // What they say is not read: a few lines fit into their pipes.
+  // What they say is read when they have ended: a few lines fit into their pipes.
   const auto deadline = Clock::now() + kToRun;
   while (!running.empty()) {
     const bool late = Clock::now() >= deadline;
@@ -165,7 +197,7 @@ void HostProbe::run_commands(const std::vector<Host>& hosts, const Told& told) {
       const auto code = detail::code_of_child(child.pid, late);
       if (!code) continue;
       child.pid = -1;
-      told(*host, code == 0);
+      told(*host, code == 0 ? "" : why_it_failed(child, *code, late));
     }
     std::erase_if(running, [](const auto& entry) { return entry.second.pid < 0; });
     if (!running.empty()) poll(nullptr, 0, kCommandLooks_ms);

@@ -30,7 +30,8 @@ struct Agent {
 /// has to do; behind a proxy, and for another agent, the command `true` over it. One thread.
 class HostProbe {
  public:
-  using Told = std::function<void(const Host&, bool answers)>;
+  /// why_not: in a few words; "" of a host that answers.
+  using Told = std::function<void(const Host&, const std::string& why_not)>;
 
   explicit HostProbe(Agent agent) : agent_(std::move(agent)) {}
   /// All hosts at once: 1 s for a connection, 5 s for a command. `told` is called once for each host, as soon
@@ -47,6 +48,7 @@ class HostProbe {
     std::string name, port;
     std::vector<Address> addresses;
     bool answered = false;
+    std::string why_not;  // of the last look
   };
 
   Place& place_of(const std::string& host);

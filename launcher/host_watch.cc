@@ -18,8 +18,8 @@
 #include <kolo/core/base/text.h>
 
 // The process writes lines: `round <requests seen>`, `host <slots> <name>` for each of the list, `there
-// <index>` or `silent <index>` for each as soon as it is known, `over`; and `warning <text>` at any time. It
-// reads bytes: kLook to look at once, kRest to look no more until then.
+// <index>` or `silent <index> <why>` for each as soon as it is known, `over`; and `warning <text>` at any
+// time. It reads bytes: kLook to look at once, kRest to look no more until then.
 namespace kolo::launcher {
 namespace {
 
@@ -80,10 +80,10 @@ void Watcher::discover() {
 void Watcher::look(bool looks_up) {
   say(fmt::format("round {}", requests_));
   for (const Host& host : hosts_) say(fmt::format("host {} {}", host.slots, host.name));
-  probe_.look(hosts_, looks_up, [this](const Host& host, bool answers) {
+  probe_.look(hosts_, looks_up, [this](const Host& host, const std::string& why_not) {
     const auto same = [&](const Host& other) { return other.name == host.name; };
     const auto index = std::find_if(hosts_.begin(), hosts_.end(), same) - hosts_.begin();
-    say(fmt::format("{} {}", answers ? "there" : "silent", index));
+    say(why_not.empty() ? fmt::format("there {}", index) : fmt::format("silent {} {}", index, why_not));
   });
   say("over");
 }
@@ -179,11 +179,13 @@ void HostWatch::take_line(const std::string& line) {
   if (word == "round")
     round_ = {.number = static_cast<int>(number.value_or(0)), .over = false, .hosts = {}, .told = {}};
   if (word == "host") {
-    round_.hosts.push_back({{rest.substr(rest.find(' ') + 1), static_cast<int>(number.value_or(1))}, false});
+    round_.hosts.push_back({{rest.substr(rest.find(' ') + 1), static_cast<int>(number.value_or(1))}});
     round_.told.push_back(false);
   }
   if ((word == "there" || word == "silent") && number && *number < static_cast<int>(round_.hosts.size())) {
     round_.hosts[*number].answers = word == "there";
+    round_.hosts[*number].why_not =
+        word == "there" ? "" : rest.substr(std::min(rest.find(' '), rest.size() - 1) + 1);
     round_.told[*number] = true;
   }
   if (word == "over") {

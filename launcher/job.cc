@@ -196,6 +196,7 @@ void Job::read_outputs() {
     mpirun_.err = OwnedFd();
   if (pipes_)
     for (const auto& source : pipes_->sources()) read_all(source.fd.get(), source.rank, source.stream);
+  if (router_.last_save()) stop_time_.save_took(*router_.last_save());
   const bool is_failing = router_.banner().failing() || !end_.lost_host().empty();
   if (is_failing && stage_ == Stage::running && !deadline_)
     set_deadline(elastic_ ? kEndWhereElastic : kEndAfterDeath);
@@ -301,8 +302,8 @@ void Job::handle_stop_time() {
   if (stage_ != Stage::running || !stop_time_.when() || now < *stop_time_.when()) return;
   const auto end = stop_time_.confirm();
   if (!end) return;
-  router_.say(
-      fmt::format("kolorun: the job's time ends at {}; asking the ranks to stop", detail::clock_text(*end)));
+  router_.say(fmt::format("kolorun: the job's time ends at {}; asking the ranks to stop{}",
+                          detail::clock_text(*end), stop_time_.reason()));
   ask_to_stop();
   if (ranks_asked_) set_deadline(std::max(milliseconds(1000), std::chrono::floor<milliseconds>(*end - now)));
 }
@@ -402,6 +403,7 @@ JobResult Job::run() {
           .stop_requested = stop_requested_ || forced_,
           .was_cut_short = forced_,
           .last_step = router_.last_step(),
+          .planned_steps = router_.planned_steps(),
           .end = end_.first_line(),
           .ranks_disagree = router_.ranks_disagree(),
           .lost_hosts = end_.lost_host().empty() ? std::vector<std::string>{} : std::vector{end_.lost_host()},

@@ -26,6 +26,7 @@
 #include <kolo/launcher/rank_starter.h>
 #include <kolo/launcher/restarts.h>
 #include <kolo/launcher/srun_command.h>
+#include <kolo/launcher/start_wait.h>
 #include <kolo/launcher/stop_here.h>
 
 namespace kolo::launcher {
@@ -131,6 +132,8 @@ int launch(Options options, Surroundings found) {
   if (!options.program.empty()) find_the_program(options, found);
   if (!options.stop_file.empty()) clear_stop_file(options);
   SignalQueue signals;
+  if (!options.elastic)
+    if (const auto code = wait_for_start(options, found, signals, tell)) return *code;
   // Some of an elastic job's hosts may not be there: they are looked at first.
   if (!options.elastic && needs_machines(options, found))
     found.machines = find_machines(options, found, signals);

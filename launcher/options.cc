@@ -34,6 +34,9 @@ constexpr OptionRow kJobOptions[] = {
     {"prefix", "auto|always|never",
      "the rank, as in \"[1] \", before each line; auto (the default): with several ranks, but not "
      "before a line of JSON or one that already starts with [rank/size host]"},
+    {"start-timeout", "S",
+     "before a start wait so long for hosts that do not answer yet (300 where the MPI's hostfile variable "
+     "names them, as for the MPI operator, else 0)"},
     {"stop-grace", "S", "seconds the ranks have to save after SIGTERM or SIGINT (10)"},
     {"launcher", "auto|srun|mpirun|hydra",
      "what starts the ranks; auto (the default): srun in a job of Slurm that it can serve, else "
@@ -202,6 +205,18 @@ void read_hosts(Options& options, const po::variables_map& values) {
 
 bool hosts_are_allotted(const Options& options) {
   return options.allotment && options.hosts == options.allotment->hosts;
+}
+
+// An operator starts the launcher beside workers that are still being made. Elsewhere a host that does not
+// answer is a misspelt one as a rule, of which its user wants to hear at once. A hostfile variable inside a
+// batch job is no operator's, and that system may let nobody in over ssh.
+void read_start_timeout(Options& options, const po::variables_map& values) {
+  constexpr double kOfWorkers_s = 300;
+  if (values.count("start-timeout"))
+    options.start_timeout_s = seconds_of("--start-timeout", values["start-timeout"].as<std::string>());
+  else if (hosts_are_allotted(options) && options.allotment->system == "MPI" &&
+           options.allotment->also.empty())
+    options.start_timeout_s = kOfWorkers_s;
 }
 
 void read_cluster(Options& options, const po::variables_map& values) {
@@ -396,6 +411,7 @@ Options parse_command_line(int argc, const char* const* argv, const Environment&
   read_lists(options, values);
   read_hosts(options, values);
   read_allotment(options, environment, ask);
+  read_start_timeout(options, values);
   read_cluster(options, values);
   read_elastic_hosts(options, values, ask);
   options.program = std::move(line.program);

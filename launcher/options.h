@@ -26,11 +26,12 @@ struct Options {
   Launcher launcher = Launcher::automatic;  // --launcher; choose_launcher makes it one of the others
   std::optional<double> stop_before_s;      // --stop-before; empty: 60, at most a tenth of what is left
   std::string stop_file;                    // --stop-file: the ranks stop when it appears
-  std::string stop_when;      // --stop-when: … when this command ends with 0 on one of the hosts
-  bool requeue = false;       // --requeue
-  int stopped_exit_code = 0;  // --stopped-exit-code, KOLO_STOPPED_EXIT_CODE; with --requeue 75
-  double stop_grace_s = 10;   // --stop-grace: time the ranks have to save after a request to stop
-  int restarts = 0;           // --restarts
+  std::string stop_when;       // --stop-when: … when this command ends with 0 on one of the hosts
+  bool requeue = false;        // --requeue
+  int stopped_exit_code = 0;   // --stopped-exit-code, KOLO_STOPPED_EXIT_CODE; with --requeue 75
+  double stop_grace_s = 10;    // --stop-grace: time the ranks have to save after a request to stop
+  double start_timeout_s = 0;  // --start-timeout: time for hosts that do not answer yet at a start
+  int restarts = 0;            // --restarts
   std::optional<ElasticOptions> elastic;    // --elastic: hosts and ranks are then those of the first start
   bool dry_run = false;                     // --dry-run
   bool quiet = false;                       // -q

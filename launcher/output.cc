@@ -15,6 +15,7 @@
 #include <utility>
 
 #include <kolo/core/base/stop_signal.h>
+#include <kolo/core/base/stop_time.h>
 #include <kolo/core/base/text.h>
 #include <kolo/launcher/srun_command.h>
 
@@ -190,13 +191,26 @@ std::string with_prefix(Prefix prefix, int ranks, int rank, std::string_view lin
 std::optional<ToldStep> take_last_step(std::string& line) {
   const size_t start = line.find(kLastStepMarker);
   if (start == std::string::npos) return std::nullopt;
-  const auto numbers = std::string_view(line).substr(start + sizeof kLastStepMarker - 1);
+  auto numbers = std::string_view(line).substr(start + sizeof kLastStepMarker - 1);
+  constexpr std::string_view kOf = " of ";
+  const size_t of = numbers.find(kOf);
+  const auto planned =
+      of == std::string_view::npos ? std::nullopt : parse_int64(numbers.substr(of + kOf.size()));
+  numbers = numbers.substr(0, of);
   const size_t blank = std::min(numbers.find(' '), numbers.size());
   const auto step = parse_int64(numbers.substr(0, blank));
   const auto age = parse_int64(numbers.substr(std::min(blank + 1, numbers.size())));
   line.erase(start);
   if (!step) return std::nullopt;
-  return ToldStep{*step, std::chrono::milliseconds(age.value_or(0))};
+  return ToldStep{*step, std::chrono::milliseconds(age.value_or(0)), planned};
+}
+
+std::optional<std::chrono::milliseconds> take_save_time(std::string& line) {
+  const size_t start = line.find(detail::kSaveTookMarker);
+  if (start == std::string::npos) return std::nullopt;
+  const auto took = parse_int64(std::string_view(line).substr(start + sizeof detail::kSaveTookMarker - 1));
+  line.erase(start);
+  return std::chrono::milliseconds(std::max<std::int64_t>(took.value_or(0), 0));
 }
 
 std::string take_going_host(std::string& line) {
@@ -273,7 +287,12 @@ bool OutputRouter::take_marks(std::string& line) {
       going_hosts_.push_back(std::move(host));
     return true;
   }
+  if (const auto took = take_save_time(line)) {
+    last_save_ = took;
+    return true;
+  }
   const auto told = take_last_step(line);
+  if (told && told->of) planned_steps_ = told->of;
   if (told && (!last_step_ || told->step > *last_step_))
     last_step_ = told->step, last_step_at_ = std::chrono::steady_clock::now() - told->age;
   return told.has_value();

@@ -102,10 +102,14 @@ std::string with_prefix(Prefix prefix, int ranks, int rank, std::string_view lin
 struct ToldStep {
   std::int64_t step = 0;
   std::chrono::milliseconds age{0};
+  std::optional<std::int64_t> of = {};  // the step at which the training is to end
   bool operator==(const ToldStep&) const = default;
 };
 /// Lines of a rank on stderr that carry its last step (kLastStepMarker): that is taken out of `line`.
 std::optional<ToldStep> take_last_step(std::string& line);
+
+/// Lines of a rank on stderr that tell how long a save took (kSaveTookMarker): that is taken out of `line`.
+std::optional<std::chrono::milliseconds> take_save_time(std::string& line);
 
 /// Lines of a rank on stderr that name its host as one that is about to go (kHostGoesMarker): that is taken
 /// out of `line`. "" for none.
@@ -144,6 +148,10 @@ class OutputRouter {
   std::optional<std::int64_t> last_step() const { return last_step_; }
   /// When that was completed.
   std::optional<std::chrono::steady_clock::time_point> last_step_at() const { return last_step_at_; }
+  /// The step at which the training is to end, as a rank has told it that was stopped.
+  std::optional<std::int64_t> planned_steps() const { return planned_steps_; }
+  /// How long the last save took.
+  std::optional<std::chrono::milliseconds> last_save() const { return last_save_; }
   /// A host of which one rank has said that several ranks there are gone: it does not answer. "" for none.
   const std::string& silent_host() const { return silent_host_; }
   /// Hosts that are about to go, as ranks there have told.
@@ -174,7 +182,8 @@ class OutputRouter {
   std::array<TagSplitter, 2> splitters_;  // by Stream
   HydraWords hydra_;
   std::map<std::pair<int, Stream>, LineCutter> cutters_;
-  std::optional<std::int64_t> last_step_;
+  std::optional<std::int64_t> last_step_, planned_steps_;
+  std::optional<std::chrono::milliseconds> last_save_;
   std::optional<std::chrono::steady_clock::time_point> last_step_at_;
   std::map<std::string, GoneRank> gone_ranks_;  // the first one, by who has said it
   std::string silent_host_;

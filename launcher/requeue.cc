@@ -31,15 +31,14 @@ void wait_to_be_ended(SignalQueue& signals) {
 
 }  // namespace
 
-int requeue(const Options& options, std::optional<std::int64_t> last_step, SignalQueue& signals) {
+int requeue(const Options& options, const detail::StoppedAt& where, SignalQueue& signals) {
   constexpr const char* kWho = "kolorun";
   const detail::BatchJob job = batch_job_of(options.allotment);
   if (job.system == "Grid Engine") {
-    tell_user(
-        fmt::format("{}; Grid Engine starts job {} again", detail::stopped_text(kWho, last_step), job.job));
+    tell_user(fmt::format("{}; Grid Engine starts job {} again", detail::stopped_text(kWho, where), job.job));
     return kGridEngineStartsAgain;
   }
-  if (detail::ask_for_requeue(job, kWho, last_step, tell_user)) wait_to_be_ended(signals);
+  if (detail::ask_for_requeue(job, kWho, where, tell_user)) wait_to_be_ended(signals);
   return options.stopped_exit_code;
 }
 

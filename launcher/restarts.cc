@@ -17,6 +17,7 @@
 #include <kolo/launcher/output.h>
 #include <kolo/launcher/output_files.h>
 #include <kolo/launcher/requeue.h>
+#include <kolo/launcher/start_wait.h>
 
 namespace kolo::launcher {
 namespace {
@@ -140,7 +141,8 @@ int Restarts::code_without_start(int code) {
   constexpr int kGaveUp = 1, kTerminated = 128 + SIGTERM;
   if (elastic_->is_ended_by_slurm()) return code;
   const bool may_go_on = code == kGaveUp || code == kTerminated;
-  return may_go_on && options_.requeue ? requeue(options_, last_step_, signals_) : code;
+  return may_go_on && options_.requeue ? requeue(options_, {last_step_, last_.planned_steps}, signals_)
+                                       : code;
 }
 
 void Restarts::tell_that_it_does_not_go_on(const JobResult& result) {
@@ -157,6 +159,10 @@ int Restarts::run() {
   for (;;) {
     if (elastic_)
       if (const auto code = elastic_->prepare(options_, found_)) return code_without_start(*code);
+    // An operator makes a pod again that has gone.
+    if (!elastic_ && failures_ > 0)
+      if (const auto code = wait_for_start(options_, found_, signals_, [this](const auto& s) { tell(s); }))
+        return *code;
     const JobResult result = run_once();
     last_step_ = std::max(last_step_, result.last_step);
     if (elastic_ && result.stop_requested && elastic_->is_ended_by_slurm())
@@ -166,7 +172,8 @@ int Restarts::run() {
     const bool stopped = options_.stopped_exit_code != 0 && result.exit_code == options_.stopped_exit_code;
     const bool was_asked = elastic_ && (result.asked_to_grow || !result.going_hosts.empty());
     const bool goes_on = was_asked && !result.stop_requested && stopped;
-    if (stopped && !goes_on && options_.requeue) return requeue(options_, result.last_step, signals_);
+    if (stopped && !goes_on && options_.requeue)
+      return requeue(options_, {result.last_step, result.planned_steps}, signals_);
     if ((options_.requeue && result.stop_requested) || (was_asked && result.exit_code == 0))
       tell_that_it_does_not_go_on(result);
     if (is_over(result) || (stopped && !goes_on) || !may_start_again(result))

@@ -75,9 +75,11 @@ pid_t job_starts_again = 0;  // the process that has asked for it, which then wa
 // which a launcher may take for a reason to kill the others.
 void ask_for_requeue() {
   const std::int64_t step = last_completed_step();
-  const auto known = step < 0 ? std::nullopt : std::optional(step);
+  detail::StoppedAt where;
+  if (step >= 0) where.step = step;
+  if (step >= 0 && detail::planned_steps() > 0) where.of = detail::planned_steps();
   const auto say = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
-  if (detail::ask_for_requeue(detail::find_batch_job(), "kolo", known, say)) job_starts_again = getpid();
+  if (detail::ask_for_requeue(detail::find_batch_job(), "kolo", where, say)) job_starts_again = getpid();
 }
 
 // All ranks of a stopped training return exit_code(): none has failed, and MPI_Abort would kill those that

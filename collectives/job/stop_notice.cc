@@ -27,6 +27,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kBetweenLooks{20};  // at a command that runs
 constexpr std::chrono::hours kLongestWait{1};
+constexpr std::chrono::seconds kBetweenSaves{1};  // between looks at how long the last save took
 constexpr double kLongest_s = 1e9;
 
 }  // namespace
@@ -96,10 +97,13 @@ std::string StopNotice::notice_of_host() {
 }
 
 bool StopNotice::is_time_over() {
+  if (stop_time_) stop_time_->save_took(last_save());
   if (!stop_time_ || !stop_time_->when() || std::chrono::system_clock::now() < *stop_time_->when())
     return false;
   const auto end = stop_time_->confirm();
-  if (end) log_warning("the job's time ends at {}; asking all ranks to stop", clock_text(*end));
+  if (end)
+    log_warning("the job's time ends at {}; asking all ranks to stop{}", clock_text(*end),
+                stop_time_->reason());
   return end.has_value();
 }
 
@@ -117,7 +121,8 @@ void StopNotice::look() {
     if (!plan_.file.empty()) next = std::min(next, next_file_);
     if (!plan_.command.empty()) next = std::min(next, next_command_);
     if (stop_time_ && stop_time_->when())
-      next = std::min(next, Clock::now() + (*stop_time_->when() - std::chrono::system_clock::now()));
+      next = std::min({next, Clock::now() + kBetweenSaves,
+                       Clock::now() + (*stop_time_->when() - std::chrono::system_clock::now())});
     if (!wait_ms(std::max(milliseconds(1), std::chrono::ceil<milliseconds>(next - Clock::now())))) return;
   }
 }

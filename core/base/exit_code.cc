@@ -11,6 +11,7 @@ namespace kolo {
 namespace {
 
 std::atomic<bool> last_was_stopped{false};
+std::atomic<long long> steps_of_training{0};
 
 }  // namespace
 
@@ -33,8 +34,12 @@ bool was_training_stopped() { return last_was_stopped.load(); }
 
 void note_end_of_training(bool stopped_on_request, long long step) {
   last_was_stopped.store(stopped_on_request);
-  if (stopped_on_request && step >= 0 && process().rank == 0) tell_last_step(step);
+  if (stopped_on_request && step >= 0 && process().rank == 0) tell_last_step(step, planned_steps());
 }
+
+void note_planned_steps(long long steps) { steps_of_training.store(steps); }
+
+long long planned_steps() { return steps_of_training.load(); }
 
 }  // namespace detail
 

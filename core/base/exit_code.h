@@ -20,6 +20,9 @@ int stopped_exit_code();
 /// The session, or Python's should_stop(), says how the training ended, at which step (-1 if it does not know
 /// one). Under kolorun rank 0 reports the step of a stop.
 void note_end_of_training(bool stopped_on_request, long long step);
+/// The step at which the training is to end, which is told with that one. 0: not known. Any thread.
+void note_planned_steps(long long steps);
+long long planned_steps();
 }  // namespace detail
 
 }  // namespace kolo

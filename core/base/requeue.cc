@@ -79,14 +79,16 @@ RequeueRequest plan_requeue(const BatchJob& job, const RunProgram& run) {
   return {{"scontrol", "requeue", job.job}, ""};
 }
 
-std::string stopped_text(const std::string& who, std::optional<std::int64_t> last_step) {
-  return last_step ? fmt::format("{}: stopped at step {}", who, *last_step) : who + ": stopped";
+std::string stopped_text(const std::string& who, const StoppedAt& where) {
+  if (!where.step) return who + ": stopped";
+  const std::string of = where.of ? fmt::format(" of {}", *where.of) : "";
+  return fmt::format("{}: stopped at step {}{}", who, *where.step, of);
 }
 
-bool ask_for_requeue(const BatchJob& job, const std::string& who, std::optional<std::int64_t> last_step,
-                     const SayLine& say, const RunProgram& run) {
+bool ask_for_requeue(const BatchJob& job, const std::string& who, const StoppedAt& where, const SayLine& say,
+                     const RunProgram& run) {
   const RequeueRequest request = plan_requeue(job, run);
-  const std::string stopped = stopped_text(who, last_step);
+  const std::string stopped = stopped_text(who, where);
   const std::string system = job.system.empty() ? "the system" : job.system;
   const auto refusal = [&](const std::string& why) {
     return fmt::format("{} did not start the job again: {}", system, why);
@@ -102,9 +104,9 @@ bool ask_for_requeue(const BatchJob& job, const std::string& who, std::optional<
   return false;
 }
 
-bool ask_for_requeue(const BatchJob& job, const std::string& who, std::optional<std::int64_t> last_step,
+bool ask_for_requeue(const BatchJob& job, const std::string& who, const StoppedAt& where,
                      const SayLine& say) {
-  return ask_for_requeue(job, who, last_step, say, run_here);
+  return ask_for_requeue(job, who, where, say, run_here);
 }
 
 bool wants_requeue() { return env_string("KOLO_REQUEUE") == "1" && env_string("KOLO_LAUNCHER") != "kolorun"; }

@@ -12,6 +12,12 @@
 
 namespace kolo::detail {
 
+/// Where the training was stopped, as far as it is known.
+struct StoppedAt {
+  std::optional<std::int64_t> step = {};
+  std::optional<std::int64_t> of = {};  // the step at which it is to end
+};
+
 /// What to ask the batch system, or why it is not asked.
 struct RequeueRequest {
   std::vector<std::string> command;
@@ -27,15 +33,14 @@ using SayLine = std::function<void(const std::string& line)>;
 /// Asks the batch system to start the job again, and returns whether it does. It says so before it asks:
 /// Slurm may end this process, and the one that carries its lines, as soon as it has heard. Another line then
 /// tells of a refusal, or that nobody knows whether it was one, which counts as none. who: who asks, at the
-/// start of each line; last_step: of the training, where it is known. Waits at most 5 s for what it asks
+/// start of each line. Waits at most 5 s for what it asks
 /// first and 30 s for the request.
-bool ask_for_requeue(const BatchJob& job, const std::string& who, std::optional<std::int64_t> last_step,
-                     const SayLine& say, const RunProgram& run);
+bool ask_for_requeue(const BatchJob& job, const std::string& who, const StoppedAt& where, const SayLine& say,
+                     const RunProgram& run);
 /// The same with the programs of this machine.
-bool ask_for_requeue(const BatchJob& job, const std::string& who, std::optional<std::int64_t> last_step,
-                     const SayLine& say);
-/// `kolorun: stopped at step 71`.
-std::string stopped_text(const std::string& who, std::optional<std::int64_t> last_step);
+bool ask_for_requeue(const BatchJob& job, const std::string& who, const StoppedAt& where, const SayLine& say);
+/// `kolorun: stopped at step 71 of 400`.
+std::string stopped_text(const std::string& who, const StoppedAt& where);
 
 /// How long to wait for the end that a batch system brings to a job that it starts again: its script could
 /// else end the job before.

@@ -37,13 +37,18 @@ std::int64_t now_ms() {
 }
 
 // Async-signal-safe: no allocation, no stdio.
-void write_last_step(std::int64_t step) {
-  char line[sizeof kLastStepMarker + 48];
+void write_last_step(std::int64_t step, std::int64_t of = 0) {
+  char line[sizeof kLastStepMarker + 80];
   std::memcpy(line, kLastStepMarker, sizeof kLastStepMarker - 1);
   char* end = std::to_chars(line + sizeof kLastStepMarker - 1, line + sizeof line - 1, step).ptr;
   if (times_steps.load()) {
     *end++ = ' ';
     end = std::to_chars(end, line + sizeof line - 1, now_ms() - completed_at_ms.load()).ptr;
+  }
+  if (of > 0) {
+    constexpr char kOf[] = " of ";
+    std::memcpy(end, kOf, sizeof kOf - 1);
+    end = std::to_chars(end + sizeof kOf - 1, line + sizeof line - 1, of).ptr;
   }
   *end++ = '\n';
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, end - line);
@@ -157,8 +162,8 @@ void report_completed_step(std::int64_t step) {
   write_last_step(step);
 }
 
-void tell_last_step(std::int64_t step) {
-  if (under_kolorun.load() && step >= 0) write_last_step(step);
+void tell_last_step(std::int64_t step, std::int64_t of) {
+  if (under_kolorun.load() && step >= 0) write_last_step(step, of);
 }
 
 std::int64_t last_completed_step() { return completed_step.load(); }

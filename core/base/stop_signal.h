@@ -31,8 +31,9 @@ inline constexpr int kHostGoesValue = 0x6b6f;
 /// follow the number, and rank 0 writes such a line while it trains, too, four times a second at most: a rank
 /// that is killed tells nothing any more. Any thread.
 void report_completed_step(std::int64_t step);
-/// Writes kLastStepMarker and `step` as above, under kolorun alone. Any thread.
-void tell_last_step(std::int64_t step);
+/// Writes kLastStepMarker and `step` as above, under kolorun alone, and ` of ` with the step at which the
+/// training is to end, where that is known (`of` over 0). Any thread.
+void tell_last_step(std::int64_t step, std::int64_t of = 0);
 /// The last one that was reported; −1 if none was. Any thread.
 std::int64_t last_completed_step();
 inline constexpr char kLastStepMarker[] = "\x01kolo last-step ";

@@ -1,11 +1,15 @@
 #include <kolo/core/base/stop_time.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <ctime>
 #include <utility>
 
 #include <fmt/chrono.h>
 
+#include <kolo/core/base/env.h>
 #include <kolo/core/base/text.h>
 
 namespace kolo::detail {
@@ -42,7 +46,26 @@ StopTime::StopTime(BatchJob job, std::optional<double> before_s, VariableText te
       start_(std::chrono::system_clock::now()) {
   if (before_s_ && *before_s_ == 0) return;
   end_ = find_end(job_, text_of_, run_);
-  if (end_) when_ = time_to_stop(start_, *end_, before_s_);
+  if (end_) plan();
+}
+
+// A request may come while the ranks save: that save has to end, and another one to follow a step.
+void StopTime::plan() {
+  constexpr std::chrono::seconds kForAStep{10};
+  when_ = time_to_stop(start_, *end_, before_s_);
+  const WallTime for_save = *end_ - 2 * save_ - kForAStep;
+  is_for_save_ = save_.count() > 0 && for_save < *when_;
+  if (is_for_save_) when_ = for_save;
+}
+
+void StopTime::save_took(std::chrono::milliseconds took) {
+  if (took == std::exchange(save_, took) || !when_) return;
+  plan();
+}
+
+std::string StopTime::reason() const {
+  const double took = std::chrono::duration<double>(save_).count();
+  return is_for_save_ ? fmt::format(" (the last save took {:.3g} s)", took) : "";
 }
 
 std::optional<WallTime> StopTime::confirm() {
@@ -50,9 +73,24 @@ std::optional<WallTime> StopTime::confirm() {
   const bool moved = end && *end > *end_;
   if (!moved) return when_.reset(), end_;  // asked once; also where nobody answers
   end_ = end;
-  when_ = time_to_stop(start_, *end_, before_s_);
+  plan();
   return std::nullopt;
 }
+
+namespace {
+
+std::atomic<std::int64_t> last_save_ms{0};
+
+}  // namespace
+
+void note_save(std::chrono::milliseconds took) {
+  last_save_ms.store(took.count());
+  if (env_string("KOLO_LAUNCHER") != "kolorun" || find_batch_job().system != "Slurm") return;
+  const std::string line = fmt::format("{}{}\n", kSaveTookMarker, took.count());
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+}
+
+std::chrono::milliseconds last_save() { return std::chrono::milliseconds(last_save_ms.load()); }
 
 std::string clock_text(WallTime time) {
   return fmt::format("{:%H:%M:%S}", fmt::localtime(std::chrono::system_clock::to_time_t(time)));

@@ -29,6 +29,10 @@ class StopTime {
   /// Asks for the end once. Without one it is never time. before_s: time_to_stop()'s.
   StopTime(BatchJob job, std::optional<double> before_s, VariableText text_of, RunProgram run);
   std::optional<WallTime> when() const { return when_; }
+  /// The last save took so long: when() is then earlier, if need be, by twice that and 10 s before the end.
+  void save_took(std::chrono::milliseconds took);
+  /// Why when() is earlier than asked for, as an end of a sentence; "" where it is not.
+  std::string reason() const;
   /// At when(): asks again. The end if it is still that one; else nothing, and when() is later or never.
   std::optional<WallTime> confirm();
 
@@ -37,9 +41,21 @@ class StopTime {
   const std::optional<double> before_s_;
   const VariableText text_of_;
   const RunProgram run_;
+  void plan();
+
   const WallTime start_;
+  std::chrono::milliseconds save_{0};
+  bool is_for_save_ = false;
   std::optional<WallTime> end_, when_;
 };
+
+/// How long the save took that this process has just made: a job that is asked to stop may need as long. In a
+/// job of Slurm kolorun hears of it by a line on stderr, kSaveTookMarker and milliseconds, which it takes out
+/// of the stream. Any thread.
+void note_save(std::chrono::milliseconds took);
+inline constexpr char kSaveTookMarker[] = "\x01kolo save-took ";
+/// The last one that was noted; 0 if none was. Any thread.
+std::chrono::milliseconds last_save();
 
 /// `22:07:07`, here.
 std::string clock_text(WallTime time);

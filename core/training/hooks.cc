@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <exception>
 #include <filesystem>
 #include <map>
@@ -12,7 +13,9 @@
 
 #include <kolo/core/base/durable_file.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/exit_code.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/base/stop_time.h>
 #include <kolo/core/graph/nodes_behind.h>
 #include <kolo/core/ops/debugging.h>
 #include <kolo/core/ops/variables.h>
@@ -129,10 +132,12 @@ bool CheckpointSaverHook::write(Session& session, std::int64_t step, const Gathe
   }
   for (const auto& listener : options_.listeners) listener->before_save(session, step);
   log_info("Saving checkpoints for {} into {}.", step, prefix());
+  const auto begin = std::chrono::steady_clock::now();
   std::map<std::string, std::string> state;
   for (const SavedState& part : options_.saved_state) state[part.name] = part.save();
   options_.saver->save(session, prefix(), step, state, gathered,
                        {.before_publishing = [this] { lock_->require_unbroken(); }});
+  detail::note_save(std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begin));
   timer_.fired(step);
   bool stops = false;
   for (const auto& listener : options_.listeners) stops |= listener->after_save(session, step);
@@ -152,6 +157,7 @@ void StopAtStepHook::begin(Graph& graph) { global_step_ = require_global_step(gr
 void StopAtStepHook::after_create_session(Session& session) {
   // After a recovery the count goes on from where the first session began.
   if (!last_step_) last_step_ = read_global_step(session, global_step_) + *num_steps_;
+  detail::note_planned_steps(*last_step_);
 }
 
 SessionRunArgs StopAtStepHook::before_run(RunContext& context) {

@@ -42,7 +42,8 @@ IdentityFile /etc/ssh/key
 GlobalKnownHostsFile /etc/ssh/known_hosts
 StrictHostKeyChecking yes
 """
-# A rank that ssh starts has no environment of the test's.
+# A rank that ssh starts has no environment of the test's. HOME: no ~/.bashrc of the user's, which may take a lock
+# that a host takes with it when it is killed.
 SANITIZERS = " ".join(f"{name}={value}" for name, value in os.environ.items() if name.endswith("SAN_OPTIONS"))
 SSHD_CONFIG = f"""
 HostKey /etc/ssh/key
@@ -53,7 +54,7 @@ UsePAM no
 PidFile none
 UseDNS no
 MaxStartups 100
-SetEnv TMPDIR=/run/own KOLO_FLIGHT_DIR=/run/own {SANITIZERS}
+SetEnv HOME=/run/own TMPDIR=/run/own KOLO_FLIGHT_DIR=/run/own {SANITIZERS}
 """
 # What only this host has: its name, and the folders where programs of one host meet. It then waits for its link.
 HOST_SCRIPT = """
@@ -106,8 +107,16 @@ class Hosts:
         for bridge in self._bridges:
             sh("ip", "link", "delete", bridge, check=False)
 
+    def alive(self):
+        return list(self._first)
+
     def address(self, name):
         return f"{NETWORK}{self.names.index(name) + 1}"
+
+    def start_again(self, name):
+        """A host that kill_host has ended, as a pod that is made again."""
+        self._start(name)
+        self._wait_for_sshd(name)
 
     def _start(self, name):
         host = subprocess.Popen(["unshare", "--net", "--uts", "--mount", "--ipc", "sh", "-c", HOST_SCRIPT, name],
@@ -115,7 +124,8 @@ class Hosts:
         self._first[name] = host
         if host.stdout.readline() != "ready\n":
             raise RuntimeError(f"{name}: {host.stderr.read().strip()}")
-        sh("ip", "link", "add", f"to-{name}", "type", "veth", "peer", "name", "eth0", "netns", host.pid)
+        hardware = f"02:00:00:00:00:{self.names.index(name) + 1:02x}"  # a host that comes again has the address that others know
+        sh("ip", "link", "add", f"to-{name}", "type", "veth", "peer", "name", "eth0", "address", hardware, "netns", host.pid)
         sh("ip", "link", "set", f"to-{name}", "master", "switch", "up")
         inside = ["nsenter", "--target", str(host.pid), "--net"]
         sh(*inside, "ip", "link", "set", "lo", "up")

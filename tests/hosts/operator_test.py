@@ -39,9 +39,7 @@ class Launcher(hosts.FolderTest):
 
     def stopped(self, **env):
         job = self.start(SLEEPY, self.folder / "ck", 400, 500, **env)
-        for line in job.stdout:
-            if line.startswith("starts at step 0"):
-                break
+        self.read_until(job, "starts at step 0")
         job.send_signal(signal.SIGTERM)
         result = hosts.finish(job)
         saved = [path.name for path in (self.folder / "ck").glob("model.ckpt-[1-9]*.index.json")]
@@ -60,6 +58,94 @@ class Launcher(hosts.FolderTest):
         self.assertEqual(result.code, 75, result)
         for words in ("Primary job", "MPI_ABORT"):
             self.assertNotIn(words, result.err)
+
+
+    def kill_worker(self, name):
+        self.cluster.kill_host(name)
+        self.addCleanup(lambda: name in self.cluster.alive() or self.cluster.start_again(name))
+
+    def line_of(self, job, start):
+        return self.read_until(job, start, job.stderr)
+
+    def read_until(self, job, start, stream=None):
+        for line in stream or job.stdout:
+            if line.startswith(start):
+                return line
+        self.fail(f"no line {start}")
+
+    def hosts_of(self, result):
+        self.assertEqual(result.code, 0, result)
+        return [r["hostname"] for r in map(json.loads, result.out.splitlines())]
+
+    def test_a_worker_that_comes_late_is_waited_for_at_each_start(self):
+        self.kill_worker("node3")
+        job = self.start("--restarts", 1, SLEEPY, self.folder / "ck", 40, 100, 5)
+        self.assertRegex(self.line_of(job, "kolorun: waiting for node3"), r"^kolorun: waiting for node3 \(.+\)(, \d+ s)?$")
+        self.cluster.start_again("node3")
+        self.read_until(job, "starts at step 0")
+        self.cluster.link("node3", "down")
+        self.kill_worker("node3")
+        self.line_of(job, "kolorun: waiting for node3")
+        self.cluster.start_again("node3")
+        result = hosts.finish(job)
+        self.assertEqual(result.code, 0, result)
+        self.assertIn("ends at step 40\n", result.out)
+
+    def test_one_line_says_which_worker_has_not_come(self):
+        self.kill_worker("node3")
+        result = hosts.finish(self.start("--start-timeout", 2, hosts.PROBE, "topology"))
+        self.assertEqual(result.code, 1, result)
+        self.assertRegex(result.err.splitlines()[-1], r"^kolorun: node3 \(.*\) does not answer; gave up after 2 s \(--start-timeout\)$")
+
+    def test_the_waiting_ends_by_a_signal(self):
+        self.kill_worker("node3")
+        job = self.start(hosts.PROBE, "topology")
+        self.line_of(job, "kolorun: waiting for node3")
+        job.send_signal(signal.SIGTERM)
+        result = hosts.finish(job)
+        self.assertEqual((result.code, result.err), (143, "kolorun: SIGTERM has ended the waiting for hosts\n"), result)
+
+    def test_an_agent_without_the_environment_starts_the_ranks(self):
+        """As kubexec.sh, which the operator's first version has in place of ssh."""
+        agent = self.folder / "kubexec.sh"
+        agent.write_text('#!/bin/sh\nhost=$1\nshift\nexec env -i /usr/bin/ssh "$host" env -i PATH=/usr/bin:/bin TMPDIR=/run/own /bin/sh -c "\'$*\'"\n')
+        agent.chmod(0o755)
+        job = self.start(hosts.PROBE, "topology", OMPI_MCA_plm_rsh_agent=str(agent))
+        self.assertEqual(sorted(self.hosts_of(hosts.finish(job))), ["node2", "node2", "node3"])
+
+    def test_a_worker_that_is_deleted_costs_no_step(self):
+        """Its preStop hook has the ranks save; the launcher's pod, started again, waits for the new worker."""
+        command = [SLEEPY, self.folder / "ck", 60, 100]
+        job = self.start(*command, KOLO_STOPPED_EXIT_CODE="75")
+        self.read_until(job, "starts at step 0")
+        self.cluster.run([KOLORUN, "--stop-here"], host="node3")
+        self.kill_worker("node3")
+        result = hosts.finish(job)
+        self.assertEqual(result.code, 75, result)
+        stopped = re.search(r"^ends at step (\d+)$", result.out, re.MULTILINE)[1]
+        job = self.start(*command)
+        self.line_of(job, "kolorun: waiting for node3")
+        self.cluster.start_again("node3")
+        result = hosts.finish(job)
+        self.assertEqual(result.code, 0, result)
+        self.assertIn(f"starts at step {stopped}\n", result.out)
+        self.assertIn("ends at step 60\n", result.out)
+
+    def test_an_elastic_job_asks_the_operators_script(self):
+        script = self.folder / "discover_hosts.sh"
+        script.write_text("#!/bin/sh\necho node2\n")
+        script.chmod(0o755)
+        # Where it lies in a pod: in an /etc of this host's own.
+        there = "cp -a /etc /run/own/etc && mkdir -p /run/own/etc/mpi && ln -s $0 /run/own/etc/mpi/discover_hosts.sh && mount --bind /run/own/etc /etc"
+        self.assertEqual(self.cluster.run(["sh", "-c", there, script]).code, 0)
+        self.addCleanup(self.cluster.run, ["umount", "/etc"])
+        job = self.start("--elastic", "--discover-every", 1, "--grow-after", 1, SLEEPY, self.folder / "ck", 10**6, 50)
+        self.read_until(job, "starts at step 0")
+        script.write_text("#!/bin/sh\necho node2\necho node3\n")
+        self.assertRegex(self.line_of(job, "kolorun: node3"), r"^kolorun: node3 is there; 2 → 3 ranks after step \d+$")
+        self.read_until(job, "starts at step ")
+        job.send_signal(signal.SIGTERM)
+        self.assertEqual(hosts.finish(job).code, 0)
 
 
 class BatchSystems(hosts.FolderTest):

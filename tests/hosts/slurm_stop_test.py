@@ -63,6 +63,14 @@ class Stop(slurm.StoppedJobs):
                     self.assertNotIn(words, output)
                 self.assertGreater(self.saved(), 0)
 
+    def test_kolorun_stops_earlier_where_a_save_takes_long(self):
+        """The usual time before the end of a minute is 6 s; twice the save and 10 s are 30."""
+        self.rank.write_text("printf '\\001kolo save-took 10000\\n' >&2\n" + RANK)
+        job = self.submit(options=["--time=1"], env={"KOLO_STOPPED_EXIT_CODE": "75"})
+        self.assertIn("; asking the ranks to stop (the last save took 10 s)", self.over(job, "FAILED", 75))
+        minutes, seconds = self.lab.show(job)["RunTime"].split(":")[1:]
+        self.assertLess(60 * int(minutes) + int(seconds), 45)
+
     def test_a_preempted_job_is_started_again_and_goes_on(self):
         job = self.submit("--requeue", steps=150)
         self.wait_for_line(job, "starts at step 0", times=2)

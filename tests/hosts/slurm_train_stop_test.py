@@ -60,7 +60,7 @@ class Stop(slurm.StoppedTrainings):
         job = self.submit_srun("srun", "--mpi=pmix", steps=STEPS, ms=150, env={"KOLO_REQUEUE": "1"})
         self.wait_for_line(job, "starts at step 0")
         self.preempt(job, "Slurm starts job")
-        stopped = int(re.search(rf"kolo: stopped at step (\d+); Slurm starts job {job} again", self.lab.output(job)).group(1))
+        stopped = int(re.search(rf"kolo: stopped at step (\d+) of \d+; Slurm starts job {job} again", self.lab.output(job)).group(1))
         self.assertEqual(self.saved()[0], stopped)
         self.start_again(job)
         output = self.over(job, "COMPLETED", 0)
@@ -88,7 +88,7 @@ class Stop(slurm.StoppedTrainings):
         result = self.lab.run(["salloc", "-Q", "-N2", "-n2", "--time=1", "srun", "--mpi=pmix", SLEEPY, self.folder / "ck", 400, 100],
                               env={"KOLO_REQUEUE": "1", "KOLO_STOP_BEFORE": "56"})
         self.assertEqual(result.code, 75, result)
-        self.assertEqual(len(re.findall(r"kolo: stopped at step \d+; Slurm did not start the job again: scontrol show job says BatchFlag=0", result.err)), 1, result)
+        self.assertEqual(len(re.findall(r"kolo: stopped at step \d+ of \d+; Slurm did not start the job again: scontrol show job says BatchFlag=0", result.err)), 1, result)
 
     def test_a_cancelled_training_saves_and_stays_cancelled(self):
         job = self.submit("--requeue", steps=400, ms=300)
@@ -101,7 +101,7 @@ class Stop(slurm.StoppedTrainings):
     def test_a_job_that_cannot_be_queued_again_says_so(self):
         result = self.lab.run(["salloc", "-Q", "-N2", "-n2", "--time=1", KOLORUN, "--requeue", "--stop-before", 56, SLEEPY, self.folder / "ck", 400, 100])
         self.assertEqual(result.code, 75, result)
-        self.assertRegex(result.err, r"kolorun: stopped at step \d+; Slurm did not start the job again: scontrol show job says BatchFlag=0")
+        self.assertRegex(result.err, r"kolorun: stopped at step \d+ of \d+; Slurm did not start the job again: scontrol show job says BatchFlag=0")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,11 @@
 #include <signal.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <fstream>
 #include <string>
+
+#include <kolo/core/base/stop_time.h>
 
 #include "tests/launcher/kolorun_program.h"
 
@@ -83,6 +87,30 @@ TEST(Kolorun, EndsTheRanksWhenMpirunIsKilled) {
   EXPECT_EQ(program.finish(), 137);
   EXPECT_EQ(program.err(), "kolorun: signal 9 (Killed) has ended mpirun, and the ranks with it\n");
   for (const int rank : program.numbers_after("ready ")) EXPECT_FALSE(is_alive(rank));
+}
+
+// Without what the rank tells of its save it would be asked 1.4 s before the end, and be killed before it has
+// saved again.
+TEST(Kolorun, AsksTheRanksToStopTwiceALastSaveBeforeTheJobsTimeEnds) {
+  using namespace std::chrono_literals;
+  const std::string folder = testing::TempDir() + "/squeue";
+  const auto end = std::chrono::system_clock::now() + 16s;
+  std::string text = kolo::detail::date_text(end);
+  text[text.find(' ')] = 'T';
+  ASSERT_EQ(std::system(("mkdir -p " + folder).c_str()), 0);
+  std::ofstream(folder + "/squeue") << "#!/bin/sh\necho " << text << "\n";
+  ASSERT_EQ(std::system(("chmod +x " + folder + "/squeue").c_str()), 0);
+  const std::string saves =
+      R"(printf '\001kolo save-took 1000\n' >&2; trap 'echo asked; exit 0' TERM; while sleep 0.1; do :; done)";
+  const Ended ended = run({"-q", "--launcher", "mpirun", "--host", "localhost", "sh", "-c", saves},
+                          {"SLURM_JOB_ID=7", "SLURM_JOB_NODELIST=localhost", "SLURM_TASKS_PER_NODE=1",
+                           std::string("PATH=") + folder + ":" + std::getenv("PATH")});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(ended.out, "asked\n");
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("kolorun: the job's time ends at " + kolo::detail::clock_text(end)),
+                               HasSubstr("; asking the ranks to stop (the last save took 1 s)\n"),
+                               Not(HasSubstr("save-took"))));
+  EXPECT_LT(std::chrono::system_clock::now(), end - 4s) << "12 s before are asked for";
 }
 
 TEST(QuietKolorun, LeavesOutMpirunsBanner) {

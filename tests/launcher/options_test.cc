@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <initializer_list>
 #include <string>
 
@@ -136,6 +137,20 @@ TEST(Options, NameTheVariableWhereMoreRanksAreAskedForThanWereAllotted) {
 TEST(Options, ShowAnAllotmentWithoutAProgram) {
   EXPECT_TRUE(parse({"--show-allotment", "--json"}, kSlurm).show_allotment);
   EXPECT_THAT(refusal({"--show-allotment"}), HasSubstr("no batch system has allotted"));
+}
+
+TEST(Options, WaitForTheWorkersOfAnOperatorAndElsewhereWhereAsked) {
+  const std::string path = testing::TempDir() + "/hostfile";
+  std::ofstream(path) << "worker-0 slots=2\nworker-1 slots=2\n";
+  const Environment of_operator = {{"OMPI_MCA_orte_default_hostfile", path}};
+  EXPECT_EQ(parse({"p"}, of_operator).start_timeout_s, 300);
+  EXPECT_EQ(parse({"--start-timeout", "20", "p"}, of_operator).start_timeout_s, 20);
+  EXPECT_EQ(parse({"--host", "a,b", "p"}, of_operator).start_timeout_s, 0);
+  EXPECT_EQ(parse({"--host", "a,b", "p"}).start_timeout_s, 0);
+  EXPECT_EQ(parse({"--host", "a,b", "--start_timeout=60", "p"}).start_timeout_s, 60) << "Horovod's";
+  Environment in_slurm = of_operator;
+  in_slurm.insert({{"SLURM_JOB_ID", "7"}, {"SLURM_JOB_NODELIST", "a"}, {"SLURM_TASKS_PER_NODE", "1"}});
+  EXPECT_EQ(parse({"p"}, in_slurm).start_timeout_s, 0);
 }
 
 TEST(Options, NeedRanksAndAProgram) {

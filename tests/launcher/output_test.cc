@@ -111,6 +111,10 @@ TEST(LastStep, IsTakenOutOfTheLineThatCarriesIt) {
   EXPECT_EQ(line, "started to say");
   line = std::string(kLastStepMarker) + "8 1250";
   EXPECT_EQ(take_last_step(line), (ToldStep{8, std::chrono::milliseconds(1250)}));
+  line = std::string(kLastStepMarker) + "71 of 400";
+  EXPECT_EQ(take_last_step(line), (ToldStep{71, {}, 400}));
+  line = std::string(kLastStepMarker) + "71 5 of 400";
+  EXPECT_EQ(take_last_step(line), (ToldStep{71, std::chrono::milliseconds(5), 400}));
   line = "kolo last-step 9";
   EXPECT_FALSE(take_last_step(line));
 }

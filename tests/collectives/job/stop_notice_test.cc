@@ -93,6 +93,20 @@ TEST_F(StopNoticeTest, IsTheEndOfTheJobsTimeThatSlurmHasNotMoved) {
   unsetenv("SLURM_JOB_ID");
 }
 
+TEST_F(StopNoticeTest, IsEarlierWhereTheLastSaveTookLong) {
+  setenv("SLURM_JOB_ID", "7", 1);
+  const auto end = std::chrono::system_clock::now() + 60s;
+  note_save(0ms);
+  const StopNotice notice({.stop_before_s = 5, .run = [&](const auto&) {
+                             return ProgramEnd{true, slurm_time(end), ""};
+                           }});
+  EXPECT_FALSE(stops_within(100ms));
+  note_save(30s);
+  EXPECT_TRUE(stops_within(20s));
+  note_save(0ms);
+  unsetenv("SLURM_JOB_ID");
+}
+
 TEST_F(StopNoticeTest, IsNoneWhereNothingIsAskedFor) {
   EXPECT_EQ(StopNotice::of({}, true), nullptr);
   EXPECT_EQ(StopNotice::of({.stop_before_s = 0}, true), nullptr);

@@ -71,16 +71,16 @@ struct Course {
 // Slurm ends the step at once, and with it srun, which carries the line.
 TEST(Requeue, SaysWhatTheSystemDoesBeforeItIsAsked) {
   Course course;
-  EXPECT_TRUE(ask_for_requeue(job_of("Slurm"), "kolo", 71, course.say,
+  EXPECT_TRUE(ask_for_requeue(job_of("Slurm"), "kolo", {71, 400}, course.say,
                               course.running({true, "Requeue=1 BatchFlag=1", ""})));
-  EXPECT_THAT(course.steps,
-              ElementsAre("scontrol show job 46", "kolo: stopped at step 71; Slurm starts job 46 again",
-                          "scontrol requeue 46"));
+  EXPECT_THAT(course.steps, ElementsAre("scontrol show job 46",
+                                        "kolo: stopped at step 71 of 400; Slurm starts job 46 again",
+                                        "scontrol requeue 46"));
 }
 
 TEST(Requeue, SaysWhatTheSystemSaidWhereItDoesNot) {
   Course course;
-  EXPECT_FALSE(ask_for_requeue(job_of("PBS"), "kolorun", std::nullopt, course.say,
+  EXPECT_FALSE(ask_for_requeue(job_of("PBS"), "kolorun", {}, course.say,
                                course.running({false, "", "qrerun:\nUnauthorized Request 46\n"})));
   EXPECT_THAT(course.steps, ElementsAre("kolorun: stopped; PBS starts job 46 again", "qrerun 46",
                                         "kolorun: PBS did not start the job again: Unauthorized Request 46"));
@@ -88,7 +88,7 @@ TEST(Requeue, SaysWhatTheSystemSaidWhereItDoesNot) {
 
 TEST(Requeue, NamesTheCommandThatFailsWithoutAWord) {
   Course course;
-  EXPECT_FALSE(ask_for_requeue(job_of("LSF"), "kolo", 3, course.say, course.running({false, "", "\n"})));
+  EXPECT_FALSE(ask_for_requeue(job_of("LSF"), "kolo", {3}, course.say, course.running({false, "", "\n"})));
   EXPECT_EQ(course.steps.back(), "kolo: LSF did not start the job again: brequeue failed");
 }
 
@@ -96,14 +96,14 @@ TEST(Requeue, NamesTheCommandThatFailsWithoutAWord) {
 // does.
 TEST(Requeue, IsNotKnownToHaveFailedWhereTheExitCodeIsLost) {
   Course course;
-  EXPECT_TRUE(ask_for_requeue(job_of("LSF"), "kolo", 3, course.say,
+  EXPECT_TRUE(ask_for_requeue(job_of("LSF"), "kolo", {3}, course.say,
                               course.running({.err = "brequeue: lost", .is_code_lost = true})));
   EXPECT_EQ(course.steps.back(), "kolo: whether LSF does so is not known: brequeue: lost");
 }
 
 TEST(Requeue, SaysOneLineWhereNothingIsAsked) {
   Course course;
-  EXPECT_FALSE(ask_for_requeue({}, "kolo", 3, course.say, course.running({})));
+  EXPECT_FALSE(ask_for_requeue({}, "kolo", {3}, course.say, course.running({})));
   EXPECT_THAT(
       course.steps,
       ElementsAre("kolo: stopped at step 3; the system did not start the job again: this is no batch job"));

@@ -61,6 +61,23 @@ TEST_F(StopTimeTest, FollowsAnEndThatIsMoved) {
   EXPECT_EQ(clock_text(at(120)), "00:02:00");
 }
 
+TEST_F(StopTimeTest, IsEarlierWhereTheLastSaveTookLong) {
+  using std::chrono::milliseconds;
+  StopTime stop(kJob, 20, says_nothing, saying("1970-01-01T00:02:00"));
+  stop.save_took(milliseconds(4000));
+  EXPECT_EQ(stop.when(), at(100)) << "18 s are less than what is asked for";
+  EXPECT_EQ(stop.reason(), "");
+  stop.save_took(milliseconds(30500));
+  EXPECT_EQ(stop.when(), at(120 - 71));
+  EXPECT_EQ(stop.reason(), " (the last save took 30.5 s)");
+  EXPECT_EQ(stop.confirm(), at(120));
+  stop.save_took(milliseconds(40000));
+  EXPECT_EQ(stop.when(), std::nullopt) << "it has been asked";
+  StopTime never(kJob, 0, says_nothing, saying("1970-01-01T00:02:00"));
+  never.save_took(milliseconds(30500));
+  EXPECT_EQ(never.when(), std::nullopt);
+}
+
 TEST_F(StopTimeTest, NeverComesOutsideOfABatchJob) {
   EXPECT_EQ(StopTime({}, {}, says_nothing, saying("1970-01-01T00:01:00")).when(), std::nullopt);
 }

@@ -7,11 +7,13 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <thread>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/base/stop_time.h>
 #include <kolo/core/ops/math.h>
 
 #include "tests/core/training/counting_graph.h"
@@ -64,6 +66,25 @@ TEST_F(CheckpointSaverHookTest, TakesASaverOrAScaffold) {
       {.hooks = {std::make_shared<CheckpointSaverHook>(CheckpointSaverOptions{
            .checkpoint_dir = folder_.path(), .save_steps = 1, .scaffold = Scaffold{.saver = saver}})}});
   EXPECT_THAT(folder_.names(), testing::Contains("model.ckpt-00000000.index.json"));
+}
+
+// For who asks the job to stop before its time ends.
+TEST_F(CheckpointSaverHookTest, TellsHowLongASaveTook) {
+  auto options = saving();
+  options.saved_state = {
+      {.name = "slow",
+       .save = [] { return std::this_thread::sleep_for(std::chrono::milliseconds(30)), "1"; },
+       .restore = [](const std::string&) {}}};
+  detail::note_save({});
+  run(options, 1);
+  EXPECT_GE(detail::last_save().count(), 30);
+  setenv("KOLO_LAUNCHER", "kolorun", 1);
+  setenv("SLURM_JOB_ID", "7", 1);
+  testing::internal::CaptureStderr();
+  run(options, 1);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::ContainsRegex("\x01kolo save-took [0-9]+\n"));
+  unsetenv("KOLO_LAUNCHER");
+  unsetenv("SLURM_JOB_ID");
 }
 
 // A file that is replaced is another one: the link to the old one tells.
