@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include <kolo/collectives/algorithms/cost_model.h>
-#include <kolo/collectives/engine/options.h>
 #include <kolo/core/base/json_text.h>
 
 namespace kolo::bench {
@@ -21,9 +20,10 @@ constexpr int kRanksPerNode = 8;
 // Times of a step from published measurements that docs/collectives.md names: a P100 for the CNNs, an A100
 // for GPT.
 constexpr SimulatedModel kModels[] = {
-    {"ResNet-50", 25.6e6, 4, 64, 64 / 219.0},
-    {"VGG-16", 138e6, 4, 64, 64 / 154.0},
-    {"GPT 1.3B", 1.3e9, 2, 8192, 6 * 1.3e9 * 8192 / 137e12},
+    {"ResNet-50", 25.6e6, 4, 64, 64 / 219.0, 35},
+    {"VGG-16", 138e6, 4, 64, 64 / 154.0, 13},
+    {"GPT 1.3B", 1.3e9, 2, 8192, 6 * 1.3e9 * 8192 / 137e12,
+     98},  // 24 layers of four matrices, two embeddings
 };
 
 // A node is NVLink inside; nodes are joined by one link of 100 Gbit/s each, or the job is one NVLink domain.
@@ -48,7 +48,7 @@ Topology SimulatedNetwork::topology(int ranks) const {
 Prediction predict(const SimulatedModel& model, const SimulatedNetwork& network, int ranks) {
   const Topology topology = network.topology(ranks);
   const double bytes = model.parameters * model.bytes_per_parameter;
-  const int buckets = static_cast<int>(bytes / static_cast<double>(EngineOptions().bucket_bytes)) + 1;
+  const int buckets = model.buckets;
   const auto bucket_bytes = static_cast<std::int64_t>(bytes / buckets);
   Prediction prediction;
   prediction.algorithm = fastest_allreduce(network.costs, topology, bucket_bytes);

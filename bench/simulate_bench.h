@@ -15,6 +15,7 @@ struct SimulatedModel {
   int bytes_per_parameter;  // of a gradient
   int batch;                // samples or, for GPT, tokens of a rank
   double step_s;
+  int buckets;  // of kolo's schedule, which closes one at 1 MiB; a larger gradient is one by itself
 };
 
 /// Eight ranks of a node share its link; or the job is one domain, with the links of a node's inside.
@@ -32,8 +33,8 @@ struct Prediction {
   double step_s = 0, overlapped_step_s = 0;
 };
 
-/// Gradients travel in equal buckets as large as EngineOptions have them at most, one after the other. They
-/// become complete evenly over the backward pass, two thirds of the step; the last one has no computation
+/// Gradients travel in as many buckets as the model has, of equal size, one after the other. They become
+/// complete evenly over the backward pass, two thirds of the step; the last one has no computation
 /// left to hide behind.
 Prediction predict(const SimulatedModel& model, const SimulatedNetwork& network, int ranks);
 

@@ -11,6 +11,7 @@
 #include <kolo/collectives/engine/set_group.h>
 #include <kolo/collectives/graph/group_node.h>
 #include <kolo/collectives/graph/group_ops.h>
+#include <kolo/collectives/schedule/schedule.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/launcher.h>
 #include <kolo/core/base/process.h>
@@ -111,6 +112,7 @@ void check(const DistributedOptimizerOptions& options) {
     throw InvalidArgumentError("{}: backward_passes_per_step is {}; it must be at least 1", kName,
                                options.backward_passes_per_step);
   detail::check_predivision(options.gradient_predivide_factor, options.op);
+  bucket_limits(kName, options.first_bucket_bytes, options.bucket_bytes);
   for (const Variable& variable : options.may_be_absent)
     if (!variable) throw InvalidArgumentError("{}: may_be_absent lists an empty variable", kName);
   check_groups(options);

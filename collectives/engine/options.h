@@ -15,8 +15,11 @@ namespace kolo {
 
 /// What kolo reads from the environment at init, for programs that set it in code. One comment a field.
 struct EngineOptions {
-  std::int64_t bucket_bytes = std::int64_t{25} << 20;       // KOLO_BUCKET_BYTES: upper bound of a bucket
-  std::int64_t first_bucket_bytes = std::int64_t{1} << 20;  // KOLO_FIRST_BUCKET_BYTES: of the first one
+  static constexpr std::int64_t kBucketBytes = std::int64_t{25} << 20;
+  static constexpr std::int64_t kFirstBucketBytes = std::int64_t{1} << 20;  // small: sending starts early
+
+  std::int64_t bucket_bytes = kBucketBytes;                 // KOLO_BUCKET_BYTES: upper bound of a bucket
+  std::int64_t first_bucket_bytes = kFirstBucketBytes;      // KOLO_FIRST_BUCKET_BYTES: of the first one
   std::int64_t fusion_bytes = std::int64_t{64} << 20;       // KOLO_FUSION_BYTES: 0 = no fusion
   std::chrono::duration<double, std::milli> cycle_time{1};  // KOLO_CYCLE_TIME_MS
   std::int64_t cache_capacity = 1024;                       // KOLO_CACHE_CAPACITY: names; 0 = off

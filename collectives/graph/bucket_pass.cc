@@ -49,6 +49,7 @@ struct GroupInStep {
   const int node;
   const std::shared_ptr<Schedule> schedule;
   const std::vector<int> order = detail::backward_order(*graph.nodes[node].origin);
+  const std::vector<GradientSpec> specs = detail::gradient_specs(*graph.nodes[node].origin);
   const std::vector<int> before = graph.nodes[node].control_inputs;
 
   int input_of(int gradient) const { return order[static_cast<std::size_t>(gradient)]; }
@@ -94,7 +95,7 @@ void replace_own_shards(StepGraph& graph, StepValue gradient, const OwnedPart& p
     if (asked != part)
       throw InvalidArgumentError(
           "{} takes {} elements from element {} on of the gradient of \"{}\"; this rank's part is {} from {} "
-          "on",
+          "on. Were the limits of buckets others when the graph was built?",
           node.name, asked.count, asked.first, name, part.count, part.first);
     graph.replace_uses({i, 0}, own);
     graph.retire(i);
@@ -118,7 +119,7 @@ void scatter_bucket(const GroupInStep& group, std::size_t b, const std::vector<S
   const Bucket& bucket = group.schedule->buckets()[b].contents();
   const Node& origin = *graph.nodes[group.node].origin;
   const auto names = origin.attr<std::vector<std::string>>("names");
-  const auto parts = owned_parts(bucket, detail::gradient_specs(origin), process().rank, process().size);
+  const auto parts = owned_parts(bucket, group.specs, process().rank, process().size);
   std::vector<std::int64_t> counts;
   for (const OwnedPart& part : parts) counts.push_back(part.count);
   const int node =

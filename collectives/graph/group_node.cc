@@ -89,9 +89,9 @@ std::vector<GradientSpec> gradient_specs(const Node& group) {
   return specs;
 }
 
-BucketLimits bucket_limits(const Node& group) {
-  return kolo::bucket_limits("group_allreduce", group.attr<std::int64_t>("first_bucket_bytes"),
-                             group.attr<std::int64_t>("bucket_bytes"));
+BucketLimits limits_of_buckets(const Node& group) {
+  return bucket_limits("group_allreduce", group.attr<std::int64_t>("first_bucket_bytes"),
+                       group.attr<std::int64_t>("bucket_bytes"));
 }
 
 }  // namespace kolo::detail

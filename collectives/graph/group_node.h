@@ -26,6 +26,6 @@ std::vector<int> backward_order(const Node& group);
 /// What they are, in that order.
 std::vector<GradientSpec> gradient_specs(const Node& group);
 /// As the node says, else as init() found.
-BucketLimits bucket_limits(const Node& group);
+BucketLimits limits_of_buckets(const Node& group);
 
 }  // namespace kolo::detail

@@ -82,7 +82,7 @@ std::shared_ptr<StepVote> make_schedule(const Node& group, const DeviceSet& devi
         "build it again",
         describe(group), compared.size(), values.size());
   for (std::size_t i = 0; i < compared.size(); ++i) spec.options.emplace_back(compared[i], values[i]);
-  spec.limits = detail::bucket_limits(group);
+  spec.limits = detail::limits_of_buckets(group);
   if (group.op() == detail::kGroupAllReduceOp) {
     spec.gpus = gpus_of(group, devices);
     // A GPU's factors are nothing that ranks read of each other.

@@ -111,7 +111,7 @@ struct Shards {
   explicit Shards(const Node& group)
       : order(detail::backward_order(group)),
         specs(detail::gradient_specs(group)),
-        buckets(make_buckets(specs, detail::bucket_limits(group))),
+        buckets(make_buckets(specs, detail::limits_of_buckets(group))),
         ranks(static_cast<int>(group.attr<std::int64_t>("shards"))) {}
   std::vector<OwnedPart> parts(const Bucket& bucket, int rank) const {
     return owned_parts(bucket, specs, rank, ranks);

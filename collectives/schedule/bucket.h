@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <kolo/collectives/engine/options.h>
 #include <kolo/core/tensor/dtype.h>
 #include <kolo/core/tensor/shape.h>
 
@@ -19,10 +20,10 @@ struct GradientSpec {
   int group = -1;  // those of one group, 0 or more, stand one behind the other and share a bucket
 };
 
-/// Upper bounds in bytes. The first bucket is small so that the first reduction starts early.
+/// Upper bounds in bytes.
 struct BucketLimits {
-  std::int64_t first_bytes = std::int64_t{1} << 20;
-  std::int64_t bytes = std::int64_t{25} << 20;
+  std::int64_t first_bytes = EngineOptions::kFirstBucketBytes;
+  std::int64_t bytes = EngineOptions::kBucketBytes;
 };
 
 /// Bytes after which waiting for more gradients costs more than it saves: a reduction begins in 10 to 50 µs,

@@ -112,6 +112,7 @@ TEST_F(DistributedOptimizerTest, RefusesOptionsThatCannotBe) {
   expect_refused({.backward_passes_per_step = 0}, "backward_passes_per_step is 0");
   expect_refused({.op = ReduceOp::sum, .gradient_predivide_factor = 2}, "gradient_predivide_factor is 2");
   expect_refused({.gradient_predivide_factor = -1}, "gradient_predivide_factor is -1");
+  expect_refused({.bucket_bytes = -1}, "first_bucket_bytes is 0 and bucket_bytes is -1");
   expect_refused({.num_groups = -1}, "num_groups is -1");
   const Variable a = variable("a");
   expect_refused({.num_groups = 1, .groups = {{a}}}, "both num_groups and groups");
