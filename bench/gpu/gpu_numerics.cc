@@ -55,10 +55,11 @@ void poison() {
   Session(graph, strict_config()).run(reduce_max(s, filled));
 }
 
-void check_case(const Case& tested) {
+void check_case(const Case& tested, Precision precision = Precision::f32) {
   poison();
-  const Verdict found = check(tested, "/gpu:0", repeats);
-  row(tested.name, found.error <= found.limit ? "passed" : "failed", found.error, found.unit, found.limit);
+  const Verdict found = check(tested, "/gpu:0", repeats, precision);
+  row(tested.name + (precision == Precision::tf32 ? "_tf32" : ""),
+      found.error <= found.limit ? "passed" : "failed", found.error, found.unit, found.limit);
 }
 
 // Variables and slots after some updates.
@@ -142,7 +143,7 @@ void check_memory() {
   row("memory", good ? "passed" : "failed", NAN, text, NAN);
 }
 
-int run(const std::string& only, bool large) {
+int run(const std::string& only, bool large, bool tf32) {
   const auto platform = gpu_platform(DeviceOptions());
   if (platform == nullptr) return row("all", "skipped", NAN, "no CUDA device", NAN), 0;
 
@@ -157,6 +158,9 @@ int run(const std::string& only, bool large) {
     }
   };
   for (const Case& tested : all_cases(large)) guarded(tested.name, [&] { check_case(tested); });
+  for (const Case& tested : all_cases(large))
+    if (tf32 && has_products(tested))
+      guarded(tested.name + "_tf32", [&] { check_case(tested, Precision::tf32); });
   for (const std::string& rule : registered_optimizers())
     guarded("update_" + rule, [&] { check_update(rule); });
   guarded("memory", check_memory);
@@ -170,10 +174,11 @@ int run(const std::string& only, bool large) {
 int main(int argc, char** argv) {
   using namespace kolo::bench;
   std::string only;
-  bool large = false;
+  bool large = false, tf32 = false;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--large") large = true;
+    else if (word == "--tf32") tf32 = true;
     else if (word == "--once") repeats = 1;
     else if (word == "--debug") kolo::set_log_level(kolo::LogLevel::debug);
     else if (word == "--only" && i + 1 < argc) only = argv[++i];
@@ -181,16 +186,17 @@ int main(int argc, char** argv) {
       const bool is_help = word == "--help" || word == "-h";
       fmt::print(
           is_help ? stdout : stderr,
-          "Usage: gpu_numerics [--large] [--once] [--debug] [--only PART_OF_A_NAME]\n\n"
+          "Usage: gpu_numerics [--large] [--tf32] [--once] [--debug] [--only PART_OF_A_NAME]\n\n"
           "Each kernel for GPUs, forward and backward, on random data in memory that held NaN before, beside "
           "the CPU in f64:\nproducts and sums within {:.0e} of the sum of magnitudes (norms: of the largest "
           "element), the rest within {:.0e} of the\nlargest element, what IEEE 754 settles bit by bit; {} "
           "repeats give the same bits. --once: no repeats. --debug: what libraries were found to compute, "
           "too. --large: "
-          "sizes for a real GPU as well.\nA row of JSON each; exit 1 if one has failed.\n",
-          kOfProducts, kOfOthers, repeats);
+          "sizes for a real GPU as well. --tf32: what multiplies once more in TF32, within {:.0e} of the "
+          "norm.\nA row of JSON each; exit 1 if one has failed.\n",
+          kOfProducts, kOfOthers, repeats, kOfTf32);
       return is_help ? 0 : 2;
     }
   }
-  return run(only, large);
+  return run(only, large, tf32);
 }

@@ -3,15 +3,13 @@
 table of CUDA's functions plays the driver's answers."""
 import ctypes
 import glob
-import json
 import os
-import pathlib
 import re
 import subprocess
 import unittest
 
-from fake_gpu import CALM, FAKE, GPU, SMALL, FakeGpuTest, write_digits
-from programs import BIN, SOURCE, Result, environment, finish, kolorun, mpirun, run, start
+from fake_gpu import CALM, FAKE, GPU, SMALL, FakeGpuTest
+from programs import BIN, Result, environment, finish, kolorun, mpirun, run, start
 
 TESTS = FAKE.parent
 MLP = ("--model", "mlp", "--steps", 2)
@@ -169,101 +167,6 @@ class Node(FakeGpuTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"\nCUDA: built with .*; here: driver .*\(CUDA [\d.]+\), 8 GPUs: Fake, sm_90, 1\.0 GiB\n")
         self.assertIn(f"here: {FAKE}/libraries/libcublasLt.so.", done.stdout)
-
-
-class GpuCheck(FakeGpuTest):
-    """scripts/gpu_check: what can be asked of a GPU that is not there."""
-
-    def check(self, *args, programs=BIN, **env):
-        """The rows are on stdout, and behind those of earlier calls in the file."""
-        rows = self.folder / "rows"
-        before = rows.read_text() if rows.exists() else ""
-        done = subprocess.run([SOURCE / "scripts" / "gpu_check", *args, "--out", rows], capture_output=True, text=True, timeout=120,
-                              env=environment(PATH=f"{programs}:{os.environ['PATH']}", KOLO_DATA_DIR=self.folder, **env))
-        if done.returncode == 0:
-            self.assertEqual(rows.read_text(), before + done.stdout)
-        return done
-
-    @unittest.skipIf(has_driver(), "there is a driver")
-    def test_without_a_gpu_every_row_says_so(self):
-        done = self.check()
-        rows = [json.loads(line) for line in done.stdout.splitlines()]
-        self.assertGreater(len(rows), 10)
-        self.assertEqual({(row["status"], row["unit"]) for row in rows}, {("skipped", "no CUDA device")})
-
-    def test_rows_of_a_gpu_are_judged(self):
-        rows = [json.loads(line) for line in self.check("--only", "memory", **GPU).stdout.splitlines()]
-        self.assertEqual([(row["test"], row["status"]) for row in rows], [("numerics/memory", "passed"), ("memory", "passed")])
-        self.assertIn("is out of memory", rows[0]["unit"])
-
-    def test_python_without_kolo_torch_is_told(self):
-        rows = [json.loads(line) for line in self.check("--only", "torch", **GPU, PYTHONPATH="/nowhere").stdout.splitlines()]
-        self.assertEqual([(row["test"], row["status"], row["unit"]) for row in rows],
-                         [("torch", "skipped", "python3 has no kolo.torch, or no torch with a GPU")])
-
-    def test_kolo_torch_is_told_what_it_trains(self):
-        """By a python3 and a kolorun that answer as they do where both are there."""
-        for name, text in (("python3", "#!/bin/sh\nexit 0\n"),
-                           ("kolorun", "#!/bin/sh\necho \"kolo: 50.0 images/s on each of $2 ranks, 123.5 in all (median)\"\n")):
-            (self.folder / name).write_text(text)
-            (self.folder / name).chmod(0o755)
-        rows = [json.loads(line) for line in self.check("--only", "torch", programs=f"{self.folder}:{BIN}", **GPU).stdout.splitlines()]
-        self.assertEqual([(row["test"], row["status"], row["value"]) for row in rows],
-                         [("torch_1", "passed", 123.5), ("torch_2", "passed", 123.5), ("torch", "passed", None)])
-
-    def test_what_has_passed_with_this_build_is_not_asked_again(self):
-        kept = self.folder / "kept"
-        rows = self.check("--only", "build", **GPU).stdout
-        kept.write_text(rows + '{"test":"memory","status":"passed","value":null,"unit":"","ceiling":null}\n')
-        self.assertEqual(self.check("--only", "memory", "--have", kept, **GPU).stdout, "")
-        kept.write_text(kept.read_text().replace('"value":', '"value":1', 1))
-        done = self.check("--only", "memory", "--have", kept, **GPU)
-        self.assertEqual([json.loads(line)["test"] for line in done.stdout.splitlines()], ["numerics/memory", "memory"])
-        self.assertIn(f"gpu_check: the rows in {kept} are of another build: all parts are asked again", done.stderr)
-
-    def test_one_of_two_ranks_is_killed(self):
-        (self.folder / "mnist").mkdir()
-        write_digits(self.folder / "mnist")
-        rows = [json.loads(line) for line in self.check("--only", "kill", **GPU).stdout.splitlines()]
-        self.assertEqual([(row["test"], row["status"]) for row in rows], [("kill", "passed")], (self.folder / "rows.log").read_text())
-
-    def test_a_part_that_fails_or_has_no_time_says_so(self):
-        for part, seconds, status, word in (("losses", "60", "failed", "no MNIST data"), ("ranks", "5", "skipped", "not run: no time left")):
-            with self.subTest(part=part):
-                rows = [json.loads(line) for line in self.check("--only", part, "--seconds", seconds, **GPU).stdout.splitlines()]
-                self.assertEqual([(row["test"], row["status"]) for row in rows], [(part, status)])
-                self.assertIn(word, rows[0]["unit"])
-
-    def check_where_all_hangs(self, *args):
-        """test, status, unit of each row, on a machine that has a driver and programs that do not end."""
-        programs = self.folder / "programs"
-        programs.mkdir()
-        for name in ("gpu_probe", "gpu_numerics", "kolo-train", "kolorun", "kolo-bench", "check_order", "compute-sanitizer"):
-            (programs / name).write_text("#!/bin/sh\nexec sleep 500\n")
-        (programs / "kolo-inspect").write_text("#!/bin/sh\necho 'CUDA: here: driver'\n")
-        for program in programs.iterdir():
-            program.chmod(0o755)
-        rows = [json.loads(line) for line in self.check(*args, programs=programs).stdout.splitlines()]
-        return [(row["test"], row["status"], re.sub(r"after \d s", "after N s", row["unit"])) for row in rows]
-
-    def test_all_parts_together_have_a_deadline(self):
-        """Their own ones are of more than a minute each."""
-        cut, none = ("skipped", "cut off after N s: no time left"), ("skipped", "not run: no time left")
-        rows = self.check_where_all_hangs("--seconds", "7")
-        self.assertEqual(rows[:2], [("build", "passed", "sum of the libraries"), ("probe", *cut)])
-        self.assertEqual({row[1:] for row in rows[2:]}, {none})
-        self.assertEqual(len(rows), 18)
-
-    def test_what_follows_in_a_part_that_is_cut_off_is_not_run(self):
-        cut, none = ("skipped", "cut off after N s: no time left"), ("skipped", "not run: no time left")
-        rows = self.check_where_all_hangs("--only", "sanitizer", "--seconds", "7")
-        on_cpus = [("speed/cpu/" + who, "skipped", "not run: mlp lenet resnet20 gpt") for who in ("kolo1", "kolo8", "torch1", "torch8")]
-        self.assertEqual([row for row in rows if row not in on_cpus],
-                         [("sanitizer_memcheck", *cut), ("sanitizer_racecheck", *none), ("sanitizer_initcheck", *none)])
-
-    def test_a_part_that_there_is_not_is_refused(self):
-        done = self.check("--only", "nothing")
-        self.assertEqual((done.returncode, done.stderr), (2, 'gpu_check: there is no part "nothing"; --help lists them\n'))
 
 
 class Libraries(FakeGpuTest):

@@ -1,6 +1,8 @@
 // Reductions by NCCL without a training step around them: `nccl_probe sums` compares them with closed forms,
 // `nccl_probe end` lets rank 1 run out of data in the second step, `nccl_probe swap RANK` starts two in the
-// other order on that rank, `nccl_probe fail` lets rank 0 fail in a step to which rank 1 does not come.
+// other order on that rank, `nccl_probe rows` tells how long NCCL takes, and `nccl_probe fail` lets rank 0
+// fail in a step to which rank 1 does not come.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -50,10 +52,34 @@ bool sums_are_right(DeviceCollectives& gpus, Device& gpu, bool average, int elem
       const float sum = ranks * (ranks + 1) / 2 * static_cast<float>(i + 1);
       if (reduced.data<float>()[i] != (average ? sum / ranks : sum)) return false;
     }
-    if (tail[0] != 1 || tail[1] != 0) return false;
+    if (tail[0] != (size() > 1 ? 1 : 0) || tail[1] != 0) return false;
   }
   reduction->clear();
   return read_from_device(there, gpu).data<float>()[elements - 1] == 0;
+}
+
+// As gpu_check's, of rank 0: the connection, and the median of 50 sums, with what the host does for each.
+void tell_times(DeviceCollectives& gpus, double connected_s) {
+  const auto tell = [](const std::string& test, double value, const char* unit) {
+    if (rank() == 0)
+      std::printf(R"({"test":"nccl/%s","status":"passed","value":%.4g,"unit":"%s","ceiling":null})"
+                  "\n",
+                  test.c_str(), value, unit);
+  };
+  tell("connection", connected_s, "s");
+  for (const int kib : {4, 1024}) {
+    const auto reduction = gpus.make_reduction(kib * 256, 1, true);
+    std::vector<double> times;
+    for (int i = 0; i < 50; ++i) {
+      reduction->mark_written();
+      const auto begin = std::chrono::steady_clock::now();
+      reduce(*reduction);
+      times.push_back(
+          std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
+    }
+    std::sort(times.begin(), times.end());
+    tell("average/" + std::to_string(kib) + "KiB", times[times.size() / 2], "us");
+  }
 }
 
 int swap_on(int swapping, DeviceCollectives& gpus) {
@@ -118,8 +144,10 @@ int main(int argc, char** argv) {
   Device& gpu = devices.find("GPU:0");
   if (argv[1] == std::string("end")) return end_of_data(gpu);
   if (argv[1] == std::string("fail")) fail_alone(gpu);
+  const auto begin = std::chrono::steady_clock::now();
   const std::string id = world_group().broadcast(rank() == 0 ? device_library()->make_id() : "", 0);
   const auto gpus = device_library()->join(gpu, {.rank = rank(), .size = size(), .id = id});
+  const auto connected = std::chrono::steady_clock::now();
   if (argc == 3) return swap_on(std::atoi(argv[2]), *gpus);
   for (const bool average : {false, true})
     for (const int elements : {1, 1000, 300'001})
@@ -128,5 +156,7 @@ int main(int argc, char** argv) {
                      elements);
         return 1;
       }
+  if (argv[1] == std::string("rows"))
+    tell_times(*gpus, std::chrono::duration<double>(connected - begin).count());
   return 0;
 }

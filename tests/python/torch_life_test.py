@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 import torch
+from torch_device import on_device  # noqa: F401
 
 import kolo
 import kolo.torch as hvd
@@ -308,7 +309,7 @@ def test_a_pickled_optimizer_is_the_one_that_was_wrapped(net, options, rank, siz
     file = io.BytesIO()
     torch.save(optimizer, file)
     file.seek(0)
-    for loaded in (torch.load(file), *[pickle.loads(pickle.dumps(optimizer, protocol)) for protocol in range(2, 6)]):
+    for loaded in (torch.load(file, weights_only=False), *[pickle.loads(pickle.dumps(optimizer, protocol)) for protocol in range(2, 6)]):
         assert type(loaded) is torch.optim.SGD
         assert loaded.param_groups[0]["momentum"] == 0.9
         for found, expected in zip(loaded.param_groups[0]["params"], net.parameters()):

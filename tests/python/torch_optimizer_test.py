@@ -3,6 +3,7 @@ import copy
 
 import pytest
 import torch
+from torch_device import on_device  # noqa: F401
 
 import kolo.torch as hvd
 from torch_training import batches, expect_equal, loss_of, net, own, sgd, train

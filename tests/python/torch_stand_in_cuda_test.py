@@ -8,6 +8,7 @@ from stand_in_cuda import gpu, on_gpu, plain, value_of  # noqa: F401
 
 import kolo.torch as hvd
 from kolo.torch import staging
+from kolo.torch.memory import memory_of
 
 TYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.uint8, torch.int32, torch.int64]
 
@@ -223,3 +224,34 @@ def test_join_comes_behind_what_was_asked_for(gpu, rank, size):
     handle = hvd.allreduce_async(on_gpu(torch.ones(3)), op=hvd.Sum, name="before")
     hvd.join()
     assert value_of(hvd.synchronize(handle)).tolist() == [size] * 3
+
+
+def test_unnamed_calls_meet_after_uneven_data(gpu, rank, size):
+    for _ in range(2 + rank):
+        hvd.allreduce(on_gpu(torch.ones(3)), op=hvd.Sum)
+    hvd.join()
+    assert value_of(hvd.allreduce(on_gpu(torch.ones(3)), op=hvd.Sum)).tolist() == [size] * 3
+
+
+def test_what_lies_on_a_gpu_is_not_read_as_memory_of_the_host(gpu):
+    with pytest.raises(ValueError, match=r"Tensor is on cuda:0; memory of the host is asked for here: use tensor.cpu\(\)"):
+        memory_of(on_gpu(torch.ones(2)))
+
+
+def test_a_state_dict_of_a_gpu_is_saved(gpu, tmp_path):
+    hvd.save_checkpoint(tmp_path / "m", {"w": on_gpu(torch.arange(6.0).view(2, 3))})
+    assert hvd.load_checkpoint(tmp_path / "m")["w"].tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_an_elastic_state_keeps_what_is_on_a_gpu_on_the_host(gpu, rank, tmp_path):
+    model = torch.nn.Linear(2, 1, bias=False)
+    model.weight = torch.nn.Parameter(on_gpu(torch.ones(1, 2)))
+    state = hvd.elastic.TorchState(model, directory=str(tmp_path))
+    state.commit()
+    with torch.no_grad():
+        model.weight.zero_()
+    state.restore()
+    assert model.weight.is_cuda and value_of(model.weight).tolist() == [[1, 1]]
+    if rank == 0:
+        kept = torch.load(tmp_path / "elastic_state.pt", weights_only=False)
+        assert not kept["state of model"]["weight"].is_cuda

@@ -1,6 +1,7 @@
 """What tests of training with PyTorch share: a net, and the samples of all ranks, of which each rank has its own."""
 import pytest
 import torch
+from torch_device import here
 
 SAMPLES = 6  # of each rank
 
@@ -30,7 +31,7 @@ def loss_of(net, x, **how):
 
 def batches(size, steps):
     generator = torch.Generator().manual_seed(5)
-    return [torch.randn(size * SAMPLES, 4, generator=generator, dtype=torch.float64) for _ in range(steps)]
+    return [here(torch.randn(size * SAMPLES, 4, generator=generator, dtype=torch.float64, device="cpu")) for _ in range(steps)]
 
 
 def own(x, rank):

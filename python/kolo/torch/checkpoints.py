@@ -24,7 +24,7 @@ def save_checkpoint(path: str, state_dict: Mapping[str, torch.Tensor], global_st
                     names: Optional[Mapping[str, str]] = None) -> None:
     """kolo.save_checkpoint of a state_dict: with `names`, as kolo's own programs have the weights. One rank calls it.
 
-    Raises ValueError for a tensor on a GPU or of a type that kolo does not have.
+    Raises ValueError for a tensor of a type that kolo does not have.
     """
-    memory = {name: memory_of(tensor.detach().contiguous()) for name, tensor in state_dict.items()}
+    memory = {name: memory_of(tensor.detach().cpu().contiguous()) for name, tensor in state_dict.items()}
     checkpoints.write(path, memory, {}, global_step, names)

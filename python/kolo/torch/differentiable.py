@@ -10,6 +10,7 @@ from kolo.torch.moves import allgather_async, alltoall_async, broadcast_async, g
 from kolo.torch.process_sets import global_process_set
 from kolo.torch.reductions import (Average, Sum, allreduce_async, chosen_op, grouped_allreduce_async,
                                    grouped_reducescatter_async, reducescatter_async)
+from kolo.torch.staging import name_of
 
 
 def _all_compressed(operation, prefix, compression, tensors, name, process_set):
@@ -39,6 +40,7 @@ class _Allreduce(torch.autograd.Function):
 def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
               postscale_factor=1.0, process_set=global_process_set):
     """The tensors of all ranks combined by `op` (Average), as a new tensor; × prescale before, × postscale after."""
+    name = name_of("allreduce", tensor, name, process_set)
     sent, context = _compressed("allreduce", "allreduce", compression, tensor, name, process_set)
     how = (chosen_op(op, average), prescale_factor, postscale_factor, process_set)
     received = _Allreduce.apply(sent, name, *how) if sent.requires_grad else \
@@ -61,6 +63,7 @@ class _GroupedAllreduce(torch.autograd.Function):
 def grouped_allreduce(tensors, average=None, name=None, compression=Compression.none, op=None, prescale_factor=1.0,
                       postscale_factor=1.0, process_set=global_process_set):
     """allreduce of several tensors, begun when all are ready on every rank; all or none. A list."""
+    name = name_of("grouped_allreduce", tensors, name, process_set)
     sent, contexts = _all_compressed("grouped_allreduce", "grouped_allreduce", compression, tensors, name, process_set)
     how = (chosen_op(op, average), prescale_factor, postscale_factor, process_set)
     received = _GroupedAllreduce.apply(name, how, *sent)
@@ -69,7 +72,7 @@ def grouped_allreduce(tensors, average=None, name=None, compression=Compression.
 
 def _own_rows(gradient, rows, process_set):
     """Of the gradient of gathered rows those of this rank."""
-    all_rows = synchronize(allgather_async(torch.tensor([rows]), None, process_set))
+    all_rows = synchronize(allgather_async(torch.tensor([rows], device="cpu"), None, process_set))
     return gradient.narrow(0, int(all_rows[:process_set.rank()].sum()), rows)
 
 
@@ -175,6 +178,7 @@ class _Reducescatter(torch.autograd.Function):
 def reducescatter(tensor, name=None, compression=Compression.none, op=Average, process_set=global_process_set,
                   prescale_factor=1.0, postscale_factor=1.0):
     """This rank's rows of the tensors combined: of n rows the first n mod R ranks get one more than the others."""
+    name = name_of("reducescatter", tensor, name, process_set)
     sent, context = _compressed("reduce_scatter", "reducescatter", compression, tensor, name, process_set)
     received = _Reducescatter.apply(sent, name, op, process_set, prescale_factor, postscale_factor)
     return compression.decompress(received, context)
@@ -195,6 +199,7 @@ class _GroupedReducescatter(torch.autograd.Function):
 def grouped_reducescatter(tensors, name=None, compression=Compression.none, op=Average,
                           process_set=global_process_set, prescale_factor=1.0, postscale_factor=1.0):
     """reducescatter of several tensors, all or none. A list."""
+    name = name_of("grouped_reducescatter", tensors, name, process_set)
     sent, contexts = _all_compressed("grouped_reduce_scatter", "grouped_reducescatter", compression, tensors, name,
                                      process_set)
     received = _GroupedReducescatter.apply(name, op, process_set, prescale_factor, postscale_factor, *sent)

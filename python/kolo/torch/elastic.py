@@ -80,6 +80,15 @@ class ElasticSampler(torch.utils.data.Sampler):
         return self.num_samples
 
 
+def _on_host(values: Any) -> Any:
+    """Of a state_dict: another rank, and another start, need not have the GPU that a tensor is on."""
+    if isinstance(values, torch.Tensor):
+        return values.cpu()
+    if isinstance(values, dict):
+        return type(values)((name, _on_host(value)) for name, value in values.items())
+    return [_on_host(value) for value in values] if isinstance(values, list) else values
+
+
 class ObjectState:
     """Values by name, as attributes. commit() keeps them, restore() brings the kept ones back, sync() rank 0's.
 
@@ -110,7 +119,7 @@ class ObjectState:
         own = {name: getattr(self, name) for name in self._names}
         for name, part in self._parts():
             own.pop(name, None)
-            own[_PART + name] = part.state_dict()
+            own[_PART + name] = _on_host(part.state_dict())
         return own
 
     def _set(self, values: Any) -> None:
@@ -165,7 +174,7 @@ class ObjectState:
         if self._directory is not None and kolo.rank() == 0:
             path = os.path.join(self._directory, _FILE)
             if os.path.exists(path):
-                self._set(torch.load(path))
+                self._set(torch.load(path, weights_only=False))  # this job's own file, of any values
         self._set(broadcast_object(self._values(), 0))
         self.save()
 

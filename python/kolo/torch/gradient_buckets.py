@@ -14,7 +14,7 @@ import kolo
 from kolo import _kolo
 from kolo.torch.handles import horovods_errors
 from kolo.torch.memory import DTYPES, tensor_of
-from kolo.torch.staging import drain
+from kolo.torch.staging import count_again, drain
 from kolo.torch.step_word import StepWord
 
 
@@ -179,4 +179,5 @@ def join(device: int = -1) -> int:
     for buckets in last_steps:
         buckets.end_last_step()
     Usage.all_have_joined()
+    count_again()
     return last_rank

@@ -7,6 +7,7 @@ from kolo import is_homogeneous, is_initialized
 from kolo.job import is_communicator
 from kolo.torch import process_sets as _process_sets
 from kolo.torch.process_sets import ProcessSet
+from kolo.torch.staging import count_again
 
 __all__ = ["ccl_built", "cross_rank", "cross_size", "cuda_built", "ddl_built", "gloo_built", "gloo_enabled", "init",
            "is_homogeneous", "is_initialized", "local_rank", "local_size", "mpi_built", "mpi_enabled",
@@ -34,6 +35,7 @@ def init(comm: Optional[Union[Sequence[int], Any]] = None,
 def shutdown() -> None:
     """kolo.shutdown()."""
     _process_sets.end()
+    count_again()
     kolo.shutdown()
 
 

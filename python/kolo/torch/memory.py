@@ -45,7 +45,13 @@ def memory_of(tensor: torch.Tensor) -> _kolo.Memory:
     dtype = DTYPES.get(check(tensor).dtype)
     if dtype is None:
         raise ValueError(f"Tensor type {tensor.type()} is not supported.")
-    return _kolo.Memory(tensor.data_ptr(), dtype, tuple(tensor.shape), tensor)
+    return _memory_at(tensor, dtype, tuple(tensor.shape))
+
+
+def _memory_at(tensor: torch.Tensor, dtype: str, shape: Tuple[int, ...]) -> _kolo.Memory:
+    if tensor.is_cuda:  # whose address the host cannot read
+        raise ValueError(f"Tensor is on {tensor.device}; memory of the host is asked for here: use tensor.cpu().")
+    return _kolo.Memory(tensor.data_ptr(), dtype, shape, tensor)
 
 
 def bytes_of(tensor: torch.Tensor) -> _kolo.Memory:
@@ -53,7 +59,7 @@ def bytes_of(tensor: torch.Tensor) -> _kolo.Memory:
     itemsize = _MOVED_AS_BYTES.get(check(tensor).dtype)
     if itemsize is None:
         return memory_of(tensor)
-    return _kolo.Memory(tensor.data_ptr(), "u8", (*tensor.shape, itemsize), tensor)
+    return _memory_at(tensor, "u8", (*tensor.shape, itemsize))
 
 
 def tensor_of(memory: _kolo.Memory, dtype: torch.dtype) -> torch.Tensor:

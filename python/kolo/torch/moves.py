@@ -12,7 +12,7 @@ from kolo.torch.process_sets import global_process_set, native_of
 from kolo.torch.staging import through_the_host
 
 
-@through_the_host
+@through_the_host("rows")
 @tells_refusals("allgather", "rows.")
 def gathered_rows_async(tensor, name, process_set) -> Handle:
     """allgather_async, also while a rank has joined: it gives no rows."""
@@ -21,14 +21,14 @@ def gathered_rows_async(tensor, name, process_set) -> Handle:
     return Handle(pending, lambda rows: tensor_of(rows, tensor.dtype))
 
 
-@through_the_host
+@through_the_host("allgather")
 @tells_refusals("grouped_allgather", "allgather.")
 def allgather_async(tensor, name=None, process_set=global_process_set) -> Handle:
     """The rows of all ranks, in rank order; each rank may give another number of them.
 
     As in Horovod it fails while a rank has joined, since rows would be missing of which nobody knows.
     """
-    presence = torch.ones(1, dtype=torch.uint8)
+    presence = torch.ones(1, dtype=torch.uint8, device="cpu")
     native = native_of(process_set)
     with horovods_errors():
         pending = _kolo.grouped_allgather([bytes_of(tensor), bytes_of(presence)],
@@ -45,7 +45,7 @@ def allgather_async(tensor, name=None, process_set=global_process_set) -> Handle
     return Handle(pending, result)
 
 
-@through_the_host
+@through_the_host("grouped_allgather")
 @tells_refusals("grouped_allgather", "grouped_allgather.")
 def grouped_allgather_async(tensors, name=None, process_set=global_process_set) -> Handle:
     """allgather of several tensors, all or none. A list."""
@@ -55,7 +55,7 @@ def grouped_allgather_async(tensors, name=None, process_set=global_process_set) 
     return Handle(pending, lambda results: [tensor_of(rows, tensor.dtype) for rows, tensor in zip(results, tensors)])
 
 
-@through_the_host
+@through_the_host("broadcast")
 @tells_refusals("broadcast", "broadcast.")
 def _start_broadcast(tensor: torch.Tensor, in_place: bool, root_rank: int, name: Optional[str],
                      process_set) -> Handle:
@@ -86,13 +86,13 @@ def _numbers_of(splits: Optional[Union[torch.Tensor, Sequence[int]]]) -> Tuple[l
     if splits is None:
         return [], torch.int32
     if not isinstance(splits, torch.Tensor):
-        splits = torch.tensor(splits, dtype=torch.int32)
+        splits = torch.tensor(splits, dtype=torch.int32, device="cpu")
     if splits.dtype is not torch.int32:
         raise ValueError(f"splits: {splits.dtype}; torch.int32 would be right")
     return splits.tolist(), splits.dtype
 
 
-@through_the_host
+@through_the_host("alltoall")
 @tells_refusals("alltoall", "alltoall.")
 def alltoall_async(tensor, splits=None, name=None, process_set=global_process_set) -> Handle:
     """splits[j] rows go to rank j; without splits each gets as many. (the rows sent here, how many from each rank)."""
@@ -100,4 +100,4 @@ def alltoall_async(tensor, splits=None, name=None, process_set=global_process_se
     with horovods_errors():
         pending = _kolo.alltoall(bytes_of(tensor), numbers, "alltoall." + name if name else "", native_of(process_set))
     return Handle(pending, lambda received: (tensor_of(received[0], tensor.dtype),
-                                             torch.tensor(received[1], dtype=dtype)))
+                                             torch.tensor(received[1], dtype=dtype, device="cpu")))

@@ -57,7 +57,7 @@ class _Plan:
         return integer_scaled(tensor, self.postscale) if self.postscale != 1 else tensor
 
 
-@through_the_host
+@through_the_host("allreduce")
 @tells_refusals("allreduce", "allreduce.")
 def _start(tensor: torch.Tensor, in_place: bool, name: Optional[str], op: str, prescale: float, postscale: float,
            process_set: ProcessSet) -> Handle:
@@ -99,7 +99,7 @@ def allreduce_(tensor, average=None, name=None, op=None, prescale_factor=1.0, po
                               process_set))
 
 
-@through_the_host
+@through_the_host("grouped_allreduce")
 @tells_refusals("grouped_allreduce", "grouped_allreduce.")
 def _start_group(tensors: Sequence[torch.Tensor], in_place: bool, name: Optional[str], op: str, prescale: float,
                  postscale: float, process_set: ProcessSet) -> Handle:
@@ -160,7 +160,7 @@ def _check_scatterable(op: str) -> None:
         raise NotImplementedError(f"reducescatter has no op {op}; Average, Sum, Min, Max and Product would be right")
 
 
-@through_the_host
+@through_the_host("reducescatter")
 @tells_refusals("reduce_scatter", "reducescatter.")
 def reducescatter_async(tensor, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
                         postscale_factor=1.0) -> Handle:
@@ -174,7 +174,7 @@ def reducescatter_async(tensor, name=None, op=Average, process_set=global_proces
     return Handle(pending, lambda rows: plan.after(tensor_of(rows, tensor.dtype)))
 
 
-@through_the_host
+@through_the_host("grouped_reducescatter")
 @tells_refusals("grouped_reduce_scatter", "grouped_reducescatter.")
 def grouped_reducescatter_async(tensors, name=None, op=Average, process_set=global_process_set, prescale_factor=1.0,
                                 postscale_factor=1.0) -> Handle:

@@ -11,17 +11,18 @@ import inspect
 import os
 import queue
 import threading
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import torch
 
 from kolo.errors import DeadlineExceededError
 from kolo.torch.handles import Handle, poll
 from kolo.torch.memory import can_travel
+from kolo.torch.process_sets import ProcessSet, global_process_set
 
 
 def _pinned_like(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+    return torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu", pin_memory=True)
 
 
 def on_device_like(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
@@ -151,7 +152,8 @@ class _Starter:
 
 
 _starter: Optional[_Starter] = None
-_unnamed: Dict[str, int] = {}
+_unnamed: Dict[Tuple[str, Optional[int]], int] = {}  # calls of an operation in a process set
+_MOST_UNNAMED = 65536  # whose numbers are then given again: the engine keeps each name
 
 
 def start_later(begin: Callable[[], None]) -> None:
@@ -170,10 +172,26 @@ def drain(what: str = "join") -> None:
         _await(is_empty, what)
 
 
-def _name_for(start: Callable[..., Handle]) -> str:
-    """Unnamed calls are matched by their number; those on tensors of GPUs start later than others and count apart."""
-    _unnamed[start.__name__] = _unnamed.get(start.__name__, 0) + 1
-    return f"gpu.noname.{_unnamed[start.__name__]}"
+def is_on_gpu(given: Any) -> bool:
+    """A tensor, or one of several."""
+    if isinstance(given, torch.Tensor):
+        return given.is_cuda
+    return isinstance(given, (list, tuple)) and any(getattr(one, "is_cuda", False) for one in given)
+
+
+def name_of(operation: str, given: Any, name: Optional[str], process_set: ProcessSet) -> Optional[str]:
+    """Unnamed calls are matched by their number. Those on tensors of GPUs start later than others, so they count apart:
+    for each operation and process set, as the engine counts the others."""
+    if name or not is_on_gpu(given):
+        return name
+    place = operation, process_set.process_set_id
+    _unnamed[place] = (_unnamed.get(place, -1) + 1) % _MOST_UNNAMED
+    return f"gpu.noname.{_unnamed[place]}"
+
+
+def count_again() -> None:
+    """On all ranks at once, of which some may have made more calls than others."""
+    _unnamed.clear()
 
 
 def check_not_capturing() -> None:
@@ -182,10 +200,11 @@ def check_not_capturing() -> None:
                            "and behind it")
 
 
-def _start_later(start: Callable[..., Handle], call: inspect.BoundArguments, first: str) -> Handle:
+def _start_later(start: Callable[..., Handle], operation: str, call: inspect.BoundArguments, first: str) -> Handle:
     check_not_capturing()
     arguments = call.arguments
-    arguments["name"] = arguments.get("name") or _name_for(start)
+    arguments["name"] = name_of(operation, arguments[first], arguments.get("name"),
+                                arguments.get("process_set", global_process_set))
     given = arguments[first]
     tensors = [given] if isinstance(given, torch.Tensor) else list(given)
     if not all(can_travel(tensor) for tensor in tensors):
@@ -200,20 +219,18 @@ def _start_later(start: Callable[..., Handle], call: inspect.BoundArguments, fir
     return Handle(pending, lambda made: way.back(pending.result(made), in_place))
 
 
-def through_the_host(start: Callable[..., Handle]) -> Callable[..., Handle]:
-    """For a function that starts an operation on a tensor, or several, its first argument; `name` is another one."""
-    signature = inspect.signature(start)
-    first = next(iter(signature.parameters))
+def through_the_host(operation: str) -> Callable[[Callable[..., Handle]], Callable[..., Handle]]:
+    """For a function that starts `operation` on a tensor, or several, its first argument; `name` is another one."""
+    def decorated(start: Callable[..., Handle]) -> Callable[..., Handle]:
+        signature = inspect.signature(start)
+        first = next(iter(signature.parameters))
 
-    @functools.wraps(start)
-    def started(*arguments: Any, **options: Any) -> Handle:
-        given = arguments[0] if arguments else options.get(first)
-        if isinstance(given, torch.Tensor):
-            is_on_gpu = given.is_cuda
-        else:
-            is_on_gpu = isinstance(given, (list, tuple)) and any(getattr(one, "is_cuda", False) for one in given)
-        if not is_on_gpu:
-            return start(*arguments, **options)
-        return _start_later(start, signature.bind(*arguments, **options), first)
+        @functools.wraps(start)
+        def started(*arguments: Any, **options: Any) -> Handle:
+            if not is_on_gpu(arguments[0] if arguments else options.get(first)):
+                return start(*arguments, **options)
+            return _start_later(start, operation, signature.bind(*arguments, **options), first)
 
-    return started
+        return started
+
+    return decorated

@@ -15,7 +15,7 @@ class StepWord:
     def __init__(self, gradients: int, dtype: torch.dtype, of_all_ranks: float):
         """of_all_ranks: what a number becomes that is 1 on all ranks."""
         self._gradients = gradients
-        self._plain = torch.ones(self.elements(gradients), dtype=dtype)
+        self._plain = torch.ones(self.elements(gradients), dtype=dtype, device="cpu")
         self._plain[_LATER:_FIRST_GRADIENT] = 0
         self._of_all_ranks = of_all_ranks
         self.memory = self._plain.clone()
