@@ -13,7 +13,7 @@
 
 #include <kolo/core/graph/output.h>
 #include <kolo/core/tensor/tensor.h>
-#include <kolo/models/folder_contents.h>
+#include <kolo/models/left_out.h>
 #include <kolo/models/samples.h>
 
 namespace kolo::models {
@@ -197,10 +197,10 @@ bool is_cifar10(const std::filesystem::path& folder);
 bool has_cifar10_test(const std::filesystem::path& folder);
 
 /// Images u8 [N,3,32,32]; the format: https://www.cs.toronto.edu/~kriz/cifar.html, records of a label and
-/// 3,072 pixels, red, green, blue. Of the training batches those from 1 to 5 that are there without a gap.
+/// 3,072 pixels, red, green, blue. Of the training batches those from 1 to 5 that are there.
 /// Classes are named as batches.meta.txt has them, and as CIFAR-10's where the file is not there.
-/// Each error names its file: NotFoundError for one that is absent, DataLossError where it is empty or ends
-/// within a record, InvalidArgumentError for a label above 9 (record and value named), what InputFile throws.
+/// Each error names its file: NotFoundError for one that is absent, also where a later training batch is
+/// there, DataLossError where it is empty or ends within a record, InvalidArgumentError for a label above 9 (record and value named), what InputFile throws.
 Dataset load_cifar10(const std::filesystem::path& folder, Split split);
 
 // Folders of photographs, a folder for each class: train/CLASS/x.jpg.
@@ -230,7 +230,8 @@ bool is_image_folder(const std::filesystem::path& folder);
 bool has_image_folder_test(const std::filesystem::path& folder);
 
 /// Pictures of the folder, sorted by their bytes, and behind them those of the folders in it, as
-/// torchvision's ImageFolder finds them. Adds what else lies there to `left_out`. Throws UnavailableError for
+/// torchvision's ImageFolder finds them, without links that lead back up. Adds what else lies there to
+/// `left_out`. Throws UnavailableError for
 /// a folder that cannot be read.
 std::vector<std::filesystem::path> images_below(const std::filesystem::path& folder, LeftOut& left_out);
 
@@ -238,8 +239,10 @@ std::vector<std::filesystem::path> images_below(const std::filesystem::path& fol
 /// and files do not count; files of other names, links that lead nowhere, pictures beside the classes'
 /// folders and folders that are of neither split are told in left_out. Throws NotFoundError for a split that
 /// is absent, InvalidArgumentError for a training class without images and for a test class that training has
-/// not.
-ImageFolder list_image_folder(const std::filesystem::path& folder, Split split);
+/// not. Neither are folders that lead back up, nor those of checkpoints and logs: `outputs`, and others that
+/// hold such files; where pictures lie in them, they are classes like all others.
+ImageFolder list_image_folder(const std::filesystem::path& folder, Split split,
+                              const std::vector<std::string>& outputs = {});
 
 /// Its images, decoded when they are asked for and brought to [C,H,W] (resize_and_crop, read_image, whose
 /// errors end the reading), C 1 or 3; each worth several threads. Throws InvalidArgumentError for another C,
@@ -452,6 +455,7 @@ struct DataRequest {
   bool is_own = false;                      // `data` names what the training learnt from
   std::vector<SampleDigests> trained = {};  // of the data of each start of the training, as far as known
   Augmentation augmentation = {};           // of training images
+  std::vector<std::string> outputs = {};    // folders that the program writes to: no part of the data
 };
 
 /// DataSplits::format of NumPy's arrays, whose numbers may be of any size. Other images are of 0 to 1.

@@ -14,6 +14,7 @@
 #include <kolo/models/folder_contents.h>
 #include <kolo/models/models.h>
 #include <kolo/models/npy_pair.h>
+#include <kolo/models/own_files.h>
 #include <kolo/models/paths.h>
 #include <kolo/models/picture_samples.h>
 #include <kolo/models/samples_internal.h>
@@ -135,11 +136,20 @@ void check_no_samples(const std::string& folder) {
                                           : "--model mlp takes rows of numbers");
 }
 
+// Checkpoints and logs of a training may lie beside the text.
+std::vector<std::string> texts_in(const fs::path& folder) {
+  const std::vector<std::string> files = detail::files_in(folder);
+  std::vector<std::string> texts;
+  for (const std::string& name : files)
+    if (!detail::is_own_file(folder / name)) texts.push_back(name);
+  return texts.empty() ? files : texts;
+}
+
 // A folder whose only file is a text is as good as that file.
 DataSplits from_folder_of_text(const DataRequest& request, Wanted wanted) {
   const std::string data = request.data.value_or("");
   std::vector<std::string> files;
-  if (is_folder(data)) files = detail::files_in(data);
+  if (is_folder(data)) files = texts_in(data);
   if (files.size() == 1 && !is_image_name(files[0]) && !is_table_name(files[0]))
     return from_text(fs::path(data) / files[0], request, wanted);
   if (is_folder(data)) check_no_samples(data);

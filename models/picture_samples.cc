@@ -142,10 +142,12 @@ Found tested(ImageFolder part, const DataRequest& request) {
 
 // With train/ and maybe a part for testing.
 Found part_of_classes(const fs::path& folder, const DataRequest& request, Split split) {
-  if (split == Split::train) return samples_of_pictures(list_image_folder(folder, split), request);
-  if (has_image_folder_test(folder)) return tested(list_image_folder(folder, split), request);
+  if (split == Split::train)
+    return samples_of_pictures(list_image_folder(folder, split, request.outputs), request);
+  if (has_image_folder_test(folder))
+    return tested(list_image_folder(folder, split, request.outputs), request);
   if (!request.whole || request.is_own) return nullptr;
-  ImageFolder all = list_image_folder(folder, Split::train);
+  ImageFolder all = list_image_folder(folder, Split::train, request.outputs);
   if (!request.class_names.empty()) number_classes(all, request.class_names);
   add_note(all.left_out, "all pictures for testing");
   return tested(std::move(all), request);
@@ -184,7 +186,7 @@ DataSplits classed_pictures(const fs::path& folder, const DataRequest& request, 
     return each_split(request, wanted, [&](const DataRequest& asked, Split split) {
       return part_of_classes(folder, asked, split == Split::train ? split : evaluated(wanted));
     });
-  ImageFolder all = list_image_folder(folder, Split::train);
+  ImageFolder all = list_image_folder(folder, Split::train, request.outputs);
   if (!request.class_names.empty()) number_classes(all, request.class_names);
   return shared_out_pictures(std::move(all), folder, request, wanted);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <system_error>
@@ -15,6 +16,7 @@
 #include <kolo/models/batches.h>
 #include <kolo/models/data.h>
 #include <kolo/models/folder_contents.h>
+#include <kolo/models/own_files.h>
 #include <kolo/models/paths.h>
 #include <kolo/models/samples_internal.h>
 #include <kolo/models/seen_samples.h>
@@ -210,7 +212,10 @@ std::vector<fs::path> tables_in(const fs::path& folder) {
         is_table_name(path) && is_file(path) && !path.filename().string().starts_with('.'))
       found.push_back(path);
   std::sort(found.begin(), found.end());
-  return found;
+  std::vector<fs::path> others;  // of which a model may learn
+  if (found.size() > 1)
+    std::remove_copy_if(found.begin(), found.end(), std::back_inserter(others), are_predictions);
+  return others.empty() ? found : others;
 }
 
 bool is_table_folder(const fs::path& folder) { return !tables_in(folder).empty(); }

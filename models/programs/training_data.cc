@@ -32,6 +32,8 @@ constexpr std::int64_t kMostRead = 10000, kMostDecoded = 1000;  // samples that 
 DataRequest request_of(const TrainOptions& options) {
   const Model& model = find_model(options.model);
   DataRequest request{.data = options.data, .sample = model.sample, .input = model.input};
+  for (const std::string& folder : {options.checkpoint_dir, options.log_dir, options.tensorboard})
+    if (!folder.empty()) request.outputs.push_back(folder);
   if (!options.augment.empty()) request.augmentation = augmentation_from(options.augment);
   request.table = {.target = options.target, .ignore = options.ignore, .missing = options.missing};
   if (!options.loss.empty()) request.label_kind = find_loss(options.loss)->of;
