@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -59,6 +60,14 @@ struct TableSchema {
   std::int64_t outputs() const;
   /// As many as outputs(); empty where they have none.
   std::vector<std::string> output_names() const;
+};
+
+/// How large the numbers of a table's features are, of each one; of words 0. A value.
+struct ColumnSizes {
+  std::vector<float> largest = {};  // absolute number; empty: nobody knows
+  // Of rows all over the table: the median of the absolute numbers that are not 0, and the share of these;
+  // empty: of an earlier version.
+  std::vector<float> typical = {}, filled = {};
 };
 
 /// As config.json keeps it; the way back throws DataLossError.
@@ -200,7 +209,8 @@ bool has_cifar10_test(const std::filesystem::path& folder);
 /// 3,072 pixels, red, green, blue. Of the training batches those from 1 to 5 that are there.
 /// Classes are named as batches.meta.txt has them, and as CIFAR-10's where the file is not there.
 /// Each error names its file: NotFoundError for one that is absent, also where a later training batch is
-/// there, DataLossError where it is empty or ends within a record, InvalidArgumentError for a label above 9 (record and value named), what InputFile throws.
+/// there, DataLossError where it is empty or ends within a record, InvalidArgumentError for a label above 9
+/// (record and value named), what InputFile throws.
 Dataset load_cifar10(const std::filesystem::path& folder, Split split);
 
 // Folders of photographs, a folder for each class: train/CLASS/x.jpg.
@@ -467,7 +477,9 @@ struct DataSplits {
   std::string format = {};  // of what they were read: "table", "pictures in folders of their classes"
   // Names of the samples that were drawn for testing: "cat/7.jpg", "pets.csv:17", the line; empty: none were.
   std::vector<std::string> drawn = {};
-  SampleDigests digests = {};  // of a table, and of pictures
+  // Of a table, of pictures and of a text, from all of their samples when they are asked for; empty: there
+  // are none.
+  std::function<SampleDigests()> digests = {};
 };
 
 // Labelled samples by the name of what holds them: where kolo-train gets them from.

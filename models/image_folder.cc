@@ -190,6 +190,7 @@ class FolderSamples final : public FileSamples {
                      .class_names = folder.classes,
                      .label_table = folder.label_table,
                      .warnings = folder.warnings,
+                     .largest = 1,
                      .largest_label = largest_number(folder)}),
         folder_(std::move(folder)),
         augmentation_(augmentation) {}

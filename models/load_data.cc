@@ -222,9 +222,9 @@ void check_classes(const DataRequest& request, const SampleSet& train) {
       kind.dtype == DType::i32 || kind.classes <= std::max(train.size(), kFewClasses))
     return;
   throw InvalidArgumentError(
-      "{}: labels up to {} in {} samples; --loss mse finds them as numbers, and --loss softmax takes them "
-      "for classes",
-      kind.name, kind.classes - 1, train.size());
+      "{}: labels up to {} in {} samples; --loss mse finds them as numbers, --loss softmax takes them for {} "
+      "classes, and words, as n7 for 7, are classes by their names",
+      kind.name, kind.classes - 1, train.size(), kind.classes);
 }
 
 DataSplits load(const DataRequest& request, Wanted wanted) {

@@ -96,9 +96,10 @@ std::uint64_t picture_digest(const fs::path& file) {
 }
 
 // A picture is the same under another name, and another one under the same.
-SampleContents picture_contents(const std::vector<fs::path>& files) {
-  const auto file = [&files](std::int64_t place) { return files[static_cast<std::size_t>(place)]; };
-  return {.count = std::ssize(files),
+SampleContents picture_contents(std::vector<fs::path> files) {
+  const auto all = std::make_shared<const std::vector<fs::path>>(std::move(files));
+  const auto file = [all](std::int64_t place) { return (*all)[static_cast<std::size_t>(place)]; };
+  return {.count = std::ssize(*all),
           .digest = [file](std::int64_t place) { return picture_digest(file(place)); },
           .bytes = [file](std::int64_t place) -> std::uint64_t {
             std::error_code ignored;
@@ -123,7 +124,7 @@ DataSplits shared_out_pictures(ImageFolder all, const fs::path& folder, const Da
   if (!testing.empty())
     add_note(all.left_out, fmt::format("{} of {} pictures for testing by the seed {}", testing.size(),
                                        contents.count, request.seed));
-  DataSplits splits{.train = nullptr, .test = nullptr, .digests = digests_of(testing, contents)};
+  DataSplits splits{.train = nullptr, .test = nullptr, .digests = digests_later(testing, contents)};
   for (const std::int64_t place : testing)
     splits.drawn.push_back(name_below(all.files[static_cast<std::size_t>(place)], folder));
   if (wanted.test && !testing.empty()) splits.test = samples_of_pictures(part_of(all, testing), request);

@@ -62,13 +62,21 @@ void warn_of_classes(const TrainingData& data) {
                 named(kind, untested));
 }
 
+// Of samples of any kind, where the training's may be of any scale, too.
 void warn_of_scale(const TrainOptions& options, const TrainingData& data) {
   std::optional<float> trained = data.train ? data.train->kind().largest : std::nullopt;
   if (options.found) trained = options.found->largest;
   for (const auto& [samples, file] : {std::pair(data.train, "x_train.npy"), {data.test, "x_test.npy"}}) {
-    if (!samples) continue;
-    const std::string warning = detail::scale_warning(fmt::format("{}, {}", samples->kind().name, file),
-                                                      samples->kind().largest, trained);
+    if (!samples || !trained) continue;
+    const SampleKind& kind = samples->kind();
+    std::optional<float> largest = kind.largest;
+    if (kind.table) {
+      const std::vector<float> of_columns = detail::sizes_of_columns(*kind.table, *samples).largest;
+      largest = *std::max_element(of_columns.begin(), of_columns.end());
+    }
+    const bool are_arrays = !kind.table && !kind.decoded && kind.largest != 1;
+    const std::string warning = detail::scale_warning(
+        are_arrays ? fmt::format("{}, {}", kind.name, file) : kind.name, largest, trained);
     if (!warning.empty()) log_warning("{}", warning);
   }
 }
@@ -76,15 +84,15 @@ void warn_of_scale(const TrainOptions& options, const TrainingData& data) {
 void warn_of_columns(const TrainOptions& options, const TrainingData& data) {
   const auto& table = data.kind().table;
   if (!table) return;
-  const std::vector<float>& trained = options.found ? options.found->column_largest : data.column_largest;
-  if (trained.empty()) return;
-  const auto warn = [&](const SampleSet& samples, const std::vector<float>& largest) {
+  const ColumnSizes& trained = options.found ? options.found->column_sizes : data.column_sizes;
+  if (trained.largest.empty()) return;
+  const auto warn = [&](const SampleSet& samples, const ColumnSizes& given) {
     const std::string warning =
-        detail::column_scale_warning(samples.kind().name, *table, largest, samples.size(), trained);
+        detail::column_scale_warning(samples.kind().name, *table, given, samples.size(), trained);
     if (!warning.empty()) log_warning("{}", warning);
   };
-  if (options.found && data.train) warn(*data.train, data.column_largest);
-  if (data.test) warn(*data.test, detail::largest_by_column(*table, *data.test));
+  if (options.found && data.train) warn(*data.train, data.column_sizes);
+  if (data.test) warn(*data.test, detail::sizes_of_columns(*table, *data.test));
 }
 
 // The largest absolute number of a sample's element, or of a number to find, over samples all over the set.

@@ -194,7 +194,7 @@ std::vector<std::string> named_paths(const std::vector<std::string>& given) {
 
 // Rows whose numbers the model has not learnt from, of each file.
 void warn_of_columns(const FolderConfig& found, const UnlabelledSamples& input) {
-  if (!found.table || found.column_largest.empty()) return;
+  if (!found.table || found.column_sizes.largest.empty()) return;
   const auto file_of = [&](std::int64_t i) {
     const std::string& name = input.names[static_cast<std::size_t>(i)];
     return name.substr(0, name.find_last_of(":["));
@@ -204,8 +204,8 @@ void warn_of_columns(const FolderConfig& found, const UnlabelledSamples& input) 
     const std::string file = file_of(begin);
     while (end < count && file_of(end) == file) ++end;
     const std::string warning = detail::column_scale_warning(
-        file, *found.table, detail::largest_by_column(*found.table, *input.samples, begin, end), end - begin,
-        found.column_largest);
+        file, *found.table, detail::sizes_of_columns(*found.table, *input.samples, begin, end), end - begin,
+        found.column_sizes);
     if (!warning.empty()) log_warning("{}", warning);
   }
 }

@@ -323,6 +323,31 @@ class Warnings(DataFiles):
         self.assertEqual(tested, len(names) - 1)
         self.assertNotIn("--data", said)
 
+    def test_samples_that_the_first_weights_had_learnt_are_known_again(self):
+        rows = [f"{self.numbers.random()},{i % 2}" for i in range(200)]
+        first = self.table("a,label", rows, "first.csv")
+        other = self.table("a,label", [f"{self.numbers.random()},{i % 2}" for i in range(200)], "other.csv")
+        self.assert_ok(self.train("mlp", first, "--checkpoint-dir", self.folder / "before"))
+        drawn = len((self.folder / "before" / "testing.txt").read_text().splitlines())
+        for name, seed in (("before", 1), ("before/model.ckpt-2", 2)):
+            self.ck = self.folder / f"ck{seed}"
+            said = self.assert_ok(self.train("mlp", other, "--init-from", self.folder / name, "--seed", seed, "--checkpoint-dir", self.ck)).err
+            self.assertNotIn("learnt", said)
+            tested, said = self.evaluated(first)
+            self.assertEqual(tested, drawn if seed == 1 else 200)  # with another seed others are drawn
+            if seed == 2:
+                self.assertIn(f"64 of 64 samples that the training had are among these 200, so that it may have learnt from about {200 - drawn} of them", said)
+            self.assertLess(self.evaluated(other)[0], 40)
+
+    def test_pictures_that_were_renamed_in_place_are_told(self):
+        pets = self.pictures("pets", 120)
+        self.assert_ok(self.train("lenet", pets, "--checkpoint-dir", self.ck))
+        for picture in sorted(pets.rglob("*.png")):
+            picture.rename(picture.with_name(f"n{picture.name}"))
+        tested, said = self.evaluated(pets)
+        self.assertEqual(tested, 120)
+        self.assertIn("samples that the training had are among these 120, so that it may have learnt from about", said)
+
     def test_other_tables_of_rows_that_are_alike_are_not_known_again(self):
         def rows(seed):
             numbers = random.Random(seed)
