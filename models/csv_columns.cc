@@ -16,6 +16,7 @@
 #include <kolo/core/base/csv_line.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
+#include <kolo/models/alike_names.h>
 #include <kolo/models/csv_fields.h>
 
 namespace kolo::models::detail {
@@ -46,6 +47,7 @@ class NamePlaces {
     return behind == places.end() ? std::nullopt : std::optional(*behind);
   }
   const std::string& name(std::size_t place) const { return names_[place]; }
+  const std::vector<std::string>& all() const { return names_; }
 
  private:
   static std::string small(std::string name) {
@@ -247,8 +249,10 @@ void find_by_name(CsvColumns& found, CsvFile& file, const Fields& fields, const 
   for (const TableColumn& feature : schema.features) {
     const auto place = place_of_known(file, fields, names, schema, feature);
     if (!place)
-      throw InvalidArgumentError("{}: there is no column {:?}, of which the model has learnt; there are {}",
-                                 file.name(), feature.name, names_of(fields));
+      throw InvalidArgumentError(
+          "{}: there is no column {:?}, {}; there are {}{}", file.name(), feature.name,
+          options.known ? "of which the model has learnt" : "which the first of these files has",
+          names_of(fields), alike_text(feature.name, names.all()));
     file.places.push_back(*place);
     known.insert(*place);
   }
@@ -266,6 +270,20 @@ void find_by_name(CsvColumns& found, CsvFile& file, const Fields& fields, const 
       found.notes.push_back(
           fmt::format("left out: column {}, of which the model has not learnt", column_text(i, name)));
   }
+}
+
+// Of a later table than one without names.
+std::string warning_of_unnamed(const CsvFile& file, const Fields& fields) {
+  constexpr std::size_t kMostNamed = 8;
+  std::vector<std::string> columns;
+  for (std::size_t i = 0; i < std::min(fields.size(), kMostNamed); ++i)
+    columns.push_back(column_text(i, unquoted(fields[i])));
+  if (fields.size() > kMostNamed) columns.emplace_back("…");
+  return fmt::format(
+      "{}: the training's table had no names in its first line, so the columns of this one are taken by "
+      "their "
+      "places: {}; in another order every answer is wrong",
+      file.name(), fmt::join(columns, ", "));
 }
 
 // By their places, where the schema or the file has no names. A file may lack the labels where nobody asks
@@ -292,6 +310,8 @@ void find_by_place(CsvColumns& found, CsvFile& file, const Fields& fields, const
   } else {
     for (const TableColumn& feature : schema.features) file.places.push_back(feature.place + shift);
   }
+  if (file.has_names && options.known && !schema.is_named && schema.is_of_table)
+    found.warnings.push_back(warning_of_unnamed(file, fields));
   if (schema.is_named)
     found.notes.push_back(
         fmt::format("columns of {} by their places, because its first line has no names", file.name()));

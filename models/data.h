@@ -51,6 +51,7 @@ struct TableSchema {
   std::vector<std::string> ignored = {};  // names of columns that were left out
   std::size_t columns = 0;                // of the training's table, those left out included
   bool is_named = false;                  // the first line has the columns' names
+  bool is_of_table = true;                // false: plain_table's, of a model that has not learnt from a table
   MissingCells missing = MissingCells::refuse;
   bool has_decimal_commas = false;  // some number of it, or points of thousands
 
@@ -404,6 +405,8 @@ struct TextSamplesOptions {
   std::int64_t length = 128;  // T, ≥ 1
   double begin = 0;           // of the share of the text that is taken
   double end = 1;
+  std::string note = {};                   // SampleKind::note
+  std::vector<std::string> warnings = {};  // the same
 };
 /// Throws InvalidArgumentError for options out of range, and where the share is too short for one sample.
 std::shared_ptr<const SampleSet> text_samples(std::string name, std::shared_ptr<const Text> text,
@@ -484,7 +487,7 @@ struct DataSplits {
 
 // Labelled samples by the name of what holds them: where kolo-train gets them from.
 
-/// A file: a text (text.h), of which the last tenth is for testing; with a name that ends in .csv or .tsv a
+/// A file: a text, of which the last tenth is for testing; with a name that ends in .csv or .tsv a
 /// table, of whose rows a tenth, drawn by the seed, is for testing. A folder: CIFAR-10;
 /// x_train.npy and y_train.npy, x_test.npy and y_test.npy (x [N,…] of numbers, y [N] of whole numbers;
 /// x [N,H,W] are images of one channel); pictures with a table of their classes, shared out

@@ -13,6 +13,7 @@
 
 #include <kolo/core/base/count_of.h>
 #include <kolo/core/base/error.h>
+#include <kolo/models/alike_names.h>
 #include <kolo/models/folder_contents.h>
 #include <kolo/models/own_files.h>
 #include <kolo/models/paths.h>
@@ -293,6 +294,9 @@ ImageFolder list_image_folder(const fs::path& folder, Split split, const std::ve
   add_beside(folder, *of_split, split, classes, left_out);
   found.left_out = left_out_text(left_out);
   found.warnings = warnings_of_levels(within);
+  if (std::string alike = detail::warning_of_alike("classes", found.classes);
+      split == Split::train && !alike.empty())
+    found.warnings.push_back(std::move(alike));
   const auto validation = test_folder(folder, Split::validation), test = test_folder(folder, Split::test);
   if (split == Split::train && validation != test)
     found.left_out += fmt::format("{}{}/ for testing while it trains, and {}/ with --evaluate",

@@ -77,7 +77,8 @@ bool is_own_folder(const fs::path& folder) {
 
 bool are_predictions(const fs::path& table) {
   const auto rows = first_rows(table);
-  if (rows.size() < 2 || rows[0].size() < 2 || rows[0][0] != "name" || rows[1].size() != rows[0].size())
+  if (rows.size() < 2 || rows[0].size() < 2 || (rows[0][0] != "name" && rows[0][0] != "sample") ||
+      rows[1].size() != rows[0].size())
     return false;
   const std::string& sample = rows[1][0];
   const auto begins = [&](const char* second, const char* third) {

@@ -57,6 +57,14 @@ void number_classes(ImageFolder& folder, const std::vector<std::string>& names) 
   folder.classes = names;
 }
 
+// Of the training. Those that have no names are called by their numbers, as folders may be.
+std::vector<std::string> known_names(const DataRequest& request) {
+  std::vector<std::string> names = request.class_names;
+  if (!names.empty() || request.label_kind != LabelKind::one_class) return names;
+  for (std::int64_t i = 0; i < request.classes; ++i) names.push_back(std::to_string(i));
+  return names;
+}
+
 ImageFolder part_of(const ImageFolder& whole, const std::vector<std::int64_t>& places) {
   ImageFolder part{.name = whole.name,
                    .classes = whole.classes,
@@ -149,7 +157,7 @@ Found part_of_classes(const fs::path& folder, const DataRequest& request, Split 
     return tested(list_image_folder(folder, split, request.outputs), request);
   if (!request.whole || request.is_own) return nullptr;
   ImageFolder all = list_image_folder(folder, Split::train, request.outputs);
-  if (!request.class_names.empty()) number_classes(all, request.class_names);
+  if (const auto names = known_names(request); !names.empty()) number_classes(all, names);
   add_note(all.left_out, "all pictures for testing");
   return tested(std::move(all), request);
 }
@@ -158,7 +166,7 @@ Found part_of_classes(const fs::path& folder, const DataRequest& request, Split 
 
 DataSplits named_pictures(const fs::path& folder, const DataRequest& request, Wanted wanted) {
   const bool has_test = has_named_images_test(folder);
-  const std::vector<std::string>& names = request.class_names;
+  const std::vector<std::string> names = known_names(request);
   NamedImagesOptions options{.target = request.table.target,
                              .label_kind = request.label_kind,
                              .is_known = request.classes > 0,
@@ -188,7 +196,7 @@ DataSplits classed_pictures(const fs::path& folder, const DataRequest& request, 
       return part_of_classes(folder, asked, split == Split::train ? split : evaluated(wanted));
     });
   ImageFolder all = list_image_folder(folder, Split::train, request.outputs);
-  if (!request.class_names.empty()) number_classes(all, request.class_names);
+  if (const auto names = known_names(request); !names.empty()) number_classes(all, names);
   return shared_out_pictures(std::move(all), folder, request, wanted);
 }
 

@@ -105,6 +105,7 @@ class Collector {
     if (!table_) table_ = std::make_shared<const TableSchema>(plain_table(sample_.dim(0)));
     const CsvTable rows = read_csv(path, {.known = table_, .labelled = false});
     if (!rows.note.empty()) found_.notes.push_back(fmt::format("{}: {}", path.string(), rows.note));
+    found_.notes.insert(found_.notes.end(), rows.warnings.begin(), rows.warnings.end());
     for (const std::int64_t line : rows.lines)
       found_.names.push_back(fmt::format("{}:{}", path.string(), line));
     note_scale(path.string(), detail::largest_in(rows.x));

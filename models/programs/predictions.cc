@@ -84,10 +84,12 @@ class SampleText {
   // "" where the form has none.
   std::string header() const {
     if (form_ != Form::csv) return "";
-    std::string text = is_ranked_ ? fmt::format("name,{},{}", what(), how_much()) : "name";
-    for (std::int64_t i = 2; is_ranked_ && i <= std::min(top_, kind_.classes); ++i)
-      text += fmt::format(",{}_{},{}_{}", what(), i, how_much(), i);
-    for (std::int64_t i = 0; !is_ranked_ && i < kind_.classes; ++i)
+    if (is_ranked_) return ranked_header();
+    // A number or label may be called so, and readers find columns by their names.
+    bool is_taken = false;
+    for (std::int64_t i = 0; i < kind_.classes; ++i) is_taken |= kind_.class_name(i) == "name";
+    std::string text = is_taken ? "sample" : "name";
+    for (std::int64_t i = 0; i < kind_.classes; ++i)
       text += fmt::format(",{}", csv_field(kind_.class_name(i)));
     return text + "\n";
   }
@@ -109,6 +111,13 @@ class SampleText {
 
  private:
   enum class Form { plain, csv, json };
+
+  std::string ranked_header() const {
+    std::string text = fmt::format("name,{},{}", what(), how_much());
+    for (std::int64_t i = 2; i <= std::min(top_, kind_.classes); ++i)
+      text += fmt::format(",{}_{},{}_{}", what(), i, how_much(), i);
+    return text + "\n";
+  }
 
   const char* what() const { return of_labels_ ? "label" : "class"; }
   const char* how_much() const { return of_labels_ ? "probability" : "share"; }

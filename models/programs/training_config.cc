@@ -98,7 +98,7 @@ std::vector<SampleDigests> trained_on(const TrainOptions& options, const Trainin
   std::vector<SampleDigests> trained;
   const auto add = [&](const SampleDigests& one) {
     const bool is_new = std::find(trained.begin(), trained.end(), one) == trained.end();
-    if (is_new && trained.size() < kMostStarts) trained.push_back(one);
+    if (one.samples > 0 && is_new && trained.size() < kMostStarts) trained.push_back(one);
   };
   if (data.digests) add(*data.digests);
   if (options.found) std::for_each(options.found->trained.begin(), options.found->trained.end(), add);
@@ -159,9 +159,18 @@ void check_samples(const TrainOptions& options, const SampleKind& kind) {
     throw InvalidArgumentError(
         "--data: {} is no table, and the model in {} was trained on one; they must be alike", kind.name,
         config.folder);
-  if (config.sample == kind.shape && config.dtype == name(kind.dtype) && config.classes == kind.classes &&
-      config.class_names == kind.class_names && config.label_kind == kind.label_kind)
-    return;
+  // Classes without names are called by their numbers.
+  const auto class_name = [](const std::vector<std::string>& names, std::int64_t i) {
+    return names.empty() ? std::to_string(i) : names[static_cast<std::size_t>(i)];
+  };
+  bool are_same = config.sample == kind.shape && config.dtype == name(kind.dtype) &&
+                  config.classes == kind.classes && config.label_kind == kind.label_kind;
+  if (are_same && config.class_names != kind.class_names) {
+    are_same = config.label_kind == LabelKind::one_class;
+    for (std::int64_t i = 0; are_same && i < kind.classes; ++i)
+      are_same = class_name(config.class_names, i) == class_name(kind.class_names, i);
+  }
+  if (are_same) return;
   throw InvalidArgumentError(
       "--data: {} has samples {}, and the model in {} was trained on {}; they must be alike", kind.name,
       text_of(kind.shape, name(kind.dtype), kind.class_names, kind.classes, kind.label_kind), config.folder,
@@ -190,7 +199,7 @@ void write_folder_config(const std::string& folder, const TrainOptions& options,
   if (data.characters) config["data"]["characters"] = *data.characters;
   const std::vector<SampleDigests> trained = trained_on(options, data);
   for (std::size_t i = 0; i < trained.size(); ++i)
-    if (i == 0 && data.digests) config["data"]["drawn"] = json_of(trained[i]);
+    if (i == 0 && data.digests && trained[0] == *data.digests) config["data"]["drawn"] = json_of(trained[i]);
     else config["data"]["drawn_before"].push_back(json_of(trained[i]));
   config["loss"] = loss_name(options, data.kind());
   config.update(how_trained(options, global_batch));

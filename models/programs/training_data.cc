@@ -98,6 +98,17 @@ std::string testing_text(const TrainOptions& options, const TrainingData& data) 
   return fmt::format("{} ({}/{} names them)", text, options.checkpoint_dir, kDrawnFile);
 }
 
+// It changes pixels of pictures alone. Folders of earlier versions kept the switch for other data, too.
+void check_augmentation(const TrainOptions& options, const TrainingData& data) {
+  const SampleKind& kind = data.train->kind();
+  const bool are_pictures = kind.shape.rank() == 3 && data.format != kArraysFormat;
+  if (options.augment.empty() || are_pictures || options.found) return;
+  throw InvalidArgumentError("--augment is for pictures, and {} {}; leave it out", kind.name,
+                             kind.table                 ? "is a table"
+                             : kind.dtype == DType::i32 ? "is a text"
+                                                        : "holds arrays, which stay as they are");
+}
+
 // By the weights that --init-from names: of a checkpoint folder, or a file in it. Other folders have other
 // files of that name.
 std::vector<SampleDigests> learnt_by(const std::string& weights) {
@@ -132,6 +143,7 @@ TrainingData load_training_data(const TrainOptions& options, bool training) {
   data.format = std::move(splits.format);
   data.drawn = std::move(splits.drawn);
   if (data.test) check_splits(data.train->kind(), data.test->kind());
+  check_augmentation(options, data);
   const SampleKind& kind = data.train->kind();
   if (process().rank != 0) return data;
   log_info("data: {}, loss {}, {}", description(*data.train), loss_name(options, kind),
