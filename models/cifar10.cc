@@ -36,6 +36,12 @@ std::vector<fs::path> files_of(const fs::path& folder, Split split) {
   std::vector<fs::path> files = {train_file(folder, 1)};
   for (int i = 2; i <= kTrainFiles && is_file(train_file(folder, i)); ++i)
     files.push_back(train_file(folder, i));
+  for (int i = static_cast<int>(files.size()) + 2; i <= kTrainFiles; ++i)
+    if (is_file(train_file(folder, i)))
+      throw NotFoundError(
+          "{}: it is not there, and {} is; the batches of CIFAR-10 count from 1 without a gap",
+          train_file(folder, static_cast<int>(files.size()) + 1).string(),
+          train_file(folder, i).filename().string());
   return files;
 }
 

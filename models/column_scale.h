@@ -3,25 +3,27 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include <kolo/core/tensor/tensor.h>
 #include <kolo/models/data.h>
 
 namespace kolo::models::detail {
 
-/// Of each feature the largest absolute number of rows f32 [N,elements]; 0 of words.
-std::vector<float> largest_by_column(const TableSchema& table, const Tensor& rows);
+/// Of rows f32 [N,elements].
+ColumnSizes sizes_of_columns(const TableSchema& table, const Tensor& rows);
 /// The same of samples that are such rows: of all, or of those from `begin` on and before `end`.
-std::vector<float> largest_by_column(const TableSchema& table, const SampleSet& samples);
-std::vector<float> largest_by_column(const TableSchema& table, const SampleSet& samples, std::int64_t begin,
-                                     std::int64_t end);
+ColumnSizes sizes_of_columns(const TableSchema& table, const SampleSet& samples);
+ColumnSizes sizes_of_columns(const TableSchema& table, const SampleSet& samples, std::int64_t begin,
+                             std::int64_t end);
+/// Of each column the larger ones.
+ColumnSizes joined(ColumnSizes a, const ColumnSizes& b);
 
-/// What to say where scale_warning would speak of a column alone, in one line for all of them; "" of others,
-/// and where nobody knows the training's numbers (`trained` is empty). rows: of which `given` are. name: of
+/// What to say of columns whose numbers scale_warning would speak of, in one line for all of them: of their
+/// largest number as well as of their typical one, and of columns that have a number in most rows. Elsewhere,
+/// as with pixels at the border of digits and sums that are mostly 0, the largest number of some rows says
+/// nothing. "" of others, and where nobody knows the training's numbers. rows: of which `given` are. name: of
 /// their file.
-std::string column_scale_warning(const std::string& name, const TableSchema& table,
-                                 const std::vector<float>& given, std::int64_t rows,
-                                 const std::vector<float>& trained);
+std::string column_scale_warning(const std::string& name, const TableSchema& table, const ColumnSizes& given,
+                                 std::int64_t rows, const ColumnSizes& trained);
 
 }  // namespace kolo::models::detail

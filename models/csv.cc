@@ -81,6 +81,7 @@ class Reader {
       if (!is_label(i) || !file.labels.empty()) others.erase(place_in(file, i));
     while (file.next(fields)) {
       file.check_columns(fields);
+      note_lines(file);
       for (auto& [place, cells] : others) cells.add(file, place, fields[place]);
       bool is_whole = true;
       for (std::size_t i = 0; i < columns(); ++i) {
@@ -104,6 +105,17 @@ class Reader {
     if (options_.known || &file != &files_.front()) return;
     if (std::string note = detail::separator_note(file.separator(), cells_); !note.empty())
       notes_.push_back(std::move(note));
+  }
+
+  // Two quotes too many may make a row of all lines between them.
+  void note_lines(const File& file) {
+    constexpr std::int64_t kMostLines = 10;
+    if (file.last_line() - file.line() < kMostLines || has_long_row_) return;
+    has_long_row_ = true;
+    column_warnings_.push_back(fmt::format(
+        "{}: lines {} to {} are one row, which quotes join; if a quote is there by mistake, double "
+        "it, or take it out",
+        file.name(), file.line(), file.last_line()));
   }
 
   MissingCells missing() const { return schema_.missing; }
@@ -204,8 +216,10 @@ class Reader {
 
   void find_words() {
     if (words_.empty()) return;
-    for_each_row([&](std::size_t, const File& file, const Fields& fields) {
-      for (auto& [i, words] : words_) words.take(file, place_in(file, i), fields);
+    for_each_row([&](std::size_t row, const File& file, const Fields& fields) {
+      for (auto& [i, words] : words_)
+        if (rows_.kept[row]) words.take(file, place_in(file, i), fields);
+        else words.skip();
     });
     for (auto& [i, words] : words_) words.finish();
     if (of_labels_.are_split() && options_.labelled && schema_.outputs() < 2)
@@ -246,6 +260,7 @@ class Reader {
   std::vector<std::string> warnings() {
     std::vector<std::string> warnings = options_.known ? warnings_of_places() : std::vector<std::string>{};
     warnings.insert(warnings.end(), column_warnings_.begin(), column_warnings_.end());
+    if (options_.known) add_empty_columns(warnings);
     if (options_.known) return warnings;
     if (name_as_cell_)
       warnings.push_back(
@@ -261,7 +276,7 @@ class Reader {
                       "takes each cell for a class",
                       column_text(schema_.labels.front().place, schema_.labels.front().name), bars, lines));
     for (const auto& [i, words] : words_)
-      if (std::string warning = words.warning(cells_[i].first_word); !warning.empty())
+      for (std::string& warning : words.warnings(cells_[i].first_word))
         warnings.push_back(std::move(warning));
     for (std::size_t i = 0; i < columns(); ++i) {
       if (std::string text = cells_[i].rounding_text(); !text.empty() && !words_.contains(i))
@@ -271,6 +286,21 @@ class Reader {
       warnings.push_back(detail::warning_of_row_numbers(column(i), is_label(i)));
     }
     return warnings;
+  }
+
+  // Of a later table, in which a column is there and holds nothing.
+  void add_empty_columns(std::vector<std::string>& warnings) const {
+    constexpr std::int64_t kFewRows = 10;
+    const std::int64_t rows = std::ssize(rows_.lines);
+    for (std::size_t i = 0; i < features() && rows >= kFewRows; ++i) {
+      const TableColumn& feature = schema_.features[i];
+      if (cells_[i].empty != rows) continue;
+      warnings.push_back(fmt::format("{}: column {} is empty in all {} rows: {}", files_.front().name(),
+                                     column_text(feature.place, feature.name), rows,
+                                     !feature.words.empty()            ? "none of its words is there"
+                                     : missing() == MissingCells::mean ? "the training's mean stands there"
+                                                                       : "0 stands there"));
+    }
   }
 
   // Of files without names, where the training's table had some.
@@ -332,7 +362,7 @@ class Reader {
   detail::CsvLabels of_labels_{options_, files_, rows_, schema_};
   std::map<std::size_t, ColumnWords> words_;  // of the columns of words
   std::vector<std::string> notes_, column_warnings_;
-  bool others_show_commas_ = false;
+  bool others_show_commas_ = false, has_long_row_ = false;
   std::optional<detail::CellPlace> name_as_cell_;  // a cell that is the name of its column
 };
 

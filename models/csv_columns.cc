@@ -7,17 +7,58 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include <kolo/core/base/count_of.h>
 #include <kolo/core/base/csv_line.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
+#include <kolo/models/alike_names.h>
 #include <kolo/models/csv_fields.h>
 
 namespace kolo::models::detail {
 namespace {
+
+// Places of columns by their names, which are looked for as often as there are columns.
+class NamePlaces {
+ public:
+  explicit NamePlaces(const Fields& fields) {
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      names_.push_back(unquoted(fields[i]));
+      places_[names_.back()].push_back(i);
+      in_small_letters_.emplace(small(names_.back()), i);
+    }
+  }
+
+  // The first one that is called so, or else so but for the letters' size.
+  std::optional<std::size_t> find(const std::string& name) const {
+    if (const auto same = places_.find(name); same != places_.end()) return same->second.front();
+    const auto alike = in_small_letters_.find(small(name));
+    if (name.empty() || alike == in_small_letters_.end()) return std::nullopt;
+    return alike->second;
+  }
+  // The next column behind `place` that has the same name.
+  std::optional<std::size_t> same_behind(std::size_t place) const {
+    const std::vector<std::size_t>& places = places_.at(names_[place]);
+    const auto behind = std::upper_bound(places.begin(), places.end(), place);
+    return behind == places.end() ? std::nullopt : std::optional(*behind);
+  }
+  const std::string& name(std::size_t place) const { return names_[place]; }
+  const std::vector<std::string>& all() const { return names_; }
+
+ private:
+  static std::string small(std::string name) {
+    for (char& letter : name) letter = lower_case(letter);
+    return name;
+  }
+
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, std::vector<std::size_t>> places_;
+  std::unordered_map<std::string, std::size_t> in_small_letters_;
+};
 
 // 0,1,2,…: what pandas writes above an array's columns. Of two columns it may as well be a sample.
 bool counts_columns(const Fields& fields) {
@@ -48,9 +89,11 @@ bool has_names(const Fields& fields, const CsvOptions& options) {
   targets.push_back(options.target);
   for (const std::string& target : targets)
     if (!target.empty() && !number_in(target) && place_of(target, fields, true)) return true;
-  if (options.known && options.known->is_named)
+  if (options.known && options.known->is_named) {
+    const NamePlaces names(fields);
     for (const TableColumn& feature : options.known->features)
-      if (place_of(feature.name, fields, true) && !number_in(feature.name)) return true;
+      if (names.find(feature.name) && !number_in(feature.name)) return true;
+  }
   return std::none_of(fields.begin(), fields.end(),
                       [&](std::string_view field) { return may_be_number(field); });
 }
@@ -80,18 +123,11 @@ std::string columns_there(const CsvFile& file, const Fields& fields) {
                              right);
 }
 
-// The next column behind `place` that has the same name.
-std::optional<std::size_t> same_name_behind(const Fields& names, std::size_t place) {
-  for (std::size_t i = place + 1; i < names.size(); ++i)
-    if (unquoted(names[i]) == unquoted(names[place])) return i;
-  return std::nullopt;
-}
-
 std::size_t required_place(const CsvFile& file, const Fields& fields, const std::string& name,
                            const char* option) {
   const auto place = place_of(name, fields, file.has_names);
   if (place) {
-    const auto second = same_name_behind(fields, *place);
+    const auto second = NamePlaces(fields).same_behind(*place);
     if (second && file.has_names && is_same_name(unquoted(fields[*place]), name))
       throw_same_names(file, fields, *place, *second,
                        fmt::format("rename one, or give {} its column's number", option));
@@ -191,20 +227,15 @@ void find_schema(CsvColumns& found, const CsvFile& file, const Fields& fields, c
 
 // Where a later table has a column of the training's. Of two with its name, of which the training left one
 // out, it is the one at the training's place.
-std::optional<std::size_t> place_of_known(const CsvFile& file, const Fields& fields,
+std::optional<std::size_t> place_of_known(const CsvFile& file, const Fields& fields, const NamePlaces& names,
                                           const TableSchema& schema, const TableColumn& column) {
-  const auto is_it = [&](std::size_t i) { return unquoted(fields[i]) == column.name; };
-  std::optional<std::size_t> place;
-  for (std::size_t i = 0; i < fields.size() && !place; ++i)
-    if (is_it(i)) place = i;
-  for (std::size_t i = 0; i < fields.size() && !place && !column.name.empty(); ++i)
-    if (is_same_name(unquoted(fields[i]), column.name)) place = i;
+  const auto place = names.find(column.name);
   if (!place) return place;
-  const auto second = same_name_behind(fields, *place);
+  const auto second = names.same_behind(*place);
   if (!second) return place;
   const auto& ignored = schema.ignored;
   if (std::find(ignored.begin(), ignored.end(), column.name) != ignored.end() &&
-      column.place < fields.size() && is_it(column.place))
+      column.place < fields.size() && names.name(column.place) == column.name)
     return column.place;
   throw_same_names(file, fields, *place, *second, "rename one, or take one away");
 }
@@ -212,17 +243,21 @@ std::optional<std::size_t> place_of_known(const CsvFile& file, const Fields& fie
 // Tells the file where the schema's columns stand by their names.
 void find_by_name(CsvColumns& found, CsvFile& file, const Fields& fields, const CsvOptions& options) {
   const TableSchema& schema = found.schema;
+  const NamePlaces names(fields);
+  const std::set<std::string> ignored(schema.ignored.begin(), schema.ignored.end());
   std::set<std::size_t> known;
   for (const TableColumn& feature : schema.features) {
-    const auto place = place_of_known(file, fields, schema, feature);
+    const auto place = place_of_known(file, fields, names, schema, feature);
     if (!place)
-      throw InvalidArgumentError("{}: there is no column {:?}, of which the model has learnt; there are {}",
-                                 file.name(), feature.name, names_of(fields));
+      throw InvalidArgumentError(
+          "{}: there is no column {:?}, {}; there are {}{}", file.name(), feature.name,
+          options.known ? "of which the model has learnt" : "which the first of these files has",
+          names_of(fields), alike_text(feature.name, names.all()));
     file.places.push_back(*place);
     known.insert(*place);
   }
   for (const TableColumn& label : schema.labels) {
-    const auto place = place_of_known(file, fields, schema, label);
+    const auto place = place_of_known(file, fields, names, schema, label);
     if (place) file.labels.push_back(*place), known.insert(*place);
     else if (options.labelled)
       throw InvalidArgumentError("{}: there is no column {:?}, which holds {}; there are {}", file.name(),
@@ -230,13 +265,25 @@ void find_by_name(CsvColumns& found, CsvFile& file, const Fields& fields, const 
                                  names_of(fields));
   }
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    const std::string name = unquoted(fields[i]);
-    const bool was_ignored =
-        std::find(schema.ignored.begin(), schema.ignored.end(), name) != schema.ignored.end();
-    if (!known.contains(i) && !was_ignored)
+    const std::string& name = names.name(i);
+    if (!known.contains(i) && !ignored.contains(name))
       found.notes.push_back(
           fmt::format("left out: column {}, of which the model has not learnt", column_text(i, name)));
   }
+}
+
+// Of a later table than one without names.
+std::string warning_of_unnamed(const CsvFile& file, const Fields& fields) {
+  constexpr std::size_t kMostNamed = 8;
+  std::vector<std::string> columns;
+  for (std::size_t i = 0; i < std::min(fields.size(), kMostNamed); ++i)
+    columns.push_back(column_text(i, unquoted(fields[i])));
+  if (fields.size() > kMostNamed) columns.emplace_back("…");
+  return fmt::format(
+      "{}: the training's table had no names in its first line, so the columns of this one are taken by "
+      "their "
+      "places: {}; in another order every answer is wrong",
+      file.name(), fmt::join(columns, ", "));
 }
 
 // By their places, where the schema or the file has no names. A file may lack the labels where nobody asks
@@ -263,6 +310,8 @@ void find_by_place(CsvColumns& found, CsvFile& file, const Fields& fields, const
   } else {
     for (const TableColumn& feature : schema.features) file.places.push_back(feature.place + shift);
   }
+  if (file.has_names && options.known && !schema.is_named && schema.is_of_table)
+    found.warnings.push_back(warning_of_unnamed(file, fields));
   if (schema.is_named)
     found.notes.push_back(
         fmt::format("columns of {} by their places, because its first line has no names", file.name()));

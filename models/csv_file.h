@@ -26,7 +26,8 @@ class CsvFile {
   /// Throws InvalidArgumentError, with the line, where the row has not as many fields as `columns`.
   void check_columns(const Fields& fields) const;
   const std::string& name() const { return name_; }
-  std::int64_t line() const { return row_line_; }  // in which the row of next() begins
+  std::int64_t line() const { return row_line_; }        // in which the row of next() begins,
+  std::int64_t last_line() const { return last_line_; }  // and in which it ends
   char separator() const { return separator_; }
 
   bool has_names = false;

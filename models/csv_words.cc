@@ -12,6 +12,7 @@
 #include <kolo/core/base/count_of.h>
 #include <kolo/core/base/csv_line.h>
 #include <kolo/core/base/error.h>
+#include <kolo/models/alike_names.h>
 #include <kolo/models/csv_columns.h>
 #include <kolo/models/csv_fields.h>
 #include <kolo/models/unknown_labels.h>
@@ -116,7 +117,16 @@ void ColumnWords::check_labels() const {
                              unknown_labels_text(labels));
 }
 
-std::string ColumnWords::warning(const CellPlace& first_word) const {
+std::vector<std::string> ColumnWords::warnings(const CellPlace& first_word) const {
+  const std::string column = column_text(column_.place, column_.name);
+  std::vector<std::string> warnings;
+  for (std::string one : {warning_of_many(first_word),
+                          warning_of_alike(fmt::format("column {}: the words", column), column_.words)})
+    if (!one.empty() && !options_.is_known) warnings.push_back(std::move(one));
+  return warnings;
+}
+
+std::string ColumnWords::warning_of_many(const CellPlace& first_word) const {
   const std::size_t count = column_.words.size();
   if (options_.is_split) return "";
   if (count < kFewWords || 2 * count <= found_.size()) return warning_of_numbers(first_word);
@@ -137,7 +147,13 @@ std::string ColumnWords::warning_of_numbers(const CellPlace& first_word) const {
   const auto unread = std::count_if(words.begin(), words.end(), [](const std::string& word) {
     return looks_like_number(word) && !may_be_number(word);
   });
-  if (words.size() < 3 || 2 * unread <= std::ssize(words)) return "";
+  // Numbers among other words may be those of categories, where these are few.
+  constexpr std::int64_t kFewNumbers = 5;
+  const auto read =
+      std::count_if(words.begin(), words.end(), [](const std::string& word) { return may_be_number(word); });
+  const bool are_numbers = 2 * unread > std::ssize(words) ||
+                           (2 * read > std::ssize(words) && read >= kFewNumbers && read < std::ssize(words));
+  if (words.size() < 3 || !are_numbers) return "";
   return fmt::format("column {} is one of words, such as {:?} in line {}{}",
                      column_text(column_.place, column_.name), first_word.text, first_word.line,
                      text_of_numbers(words));

@@ -31,6 +31,8 @@ class ColumnWords {
   /// The next row's cell, at this place of those that the file has just read. Throws InvalidArgumentError,
   /// with its line, for more than 1,000 words.
   void take(const CsvFile& file, std::size_t place, const Fields& fields);
+  /// The next row is left out, and its word is none of the column's.
+  void skip() { ends_.push_back(found_.size()); }
   /// Behind the last cell: the column gets its words, sorted, so that they do not depend on the order of the
   /// lines. Throws InvalidArgumentError for labels that are unknown: the first one's line, and how many there
   /// are.
@@ -41,13 +43,14 @@ class ColumnWords {
   std::span<const std::int32_t> of_row(std::size_t row) const;
   /// `12 words in column 3 "size"`, or which words were unknown, and where the first of each stands.
   std::vector<std::string> notes(bool of_several_files) const;
-  /// Of a column with almost as many words as rows, such as numbers of customers; else "". first_word: of the
-  /// column.
-  std::string warning(const CellPlace& first_word) const;
+  /// Of a column with almost as many words as rows, such as numbers of customers; of words that look like
+  /// numbers, and of words that look alike. first_word: of the column.
+  std::vector<std::string> warnings(const CellPlace& first_word) const;
 
  private:
   void take_word(const CsvFile& file, std::size_t place, std::string word);
   void check_labels() const;
+  std::string warning_of_many(const CellPlace& first_word) const;
   std::string warning_of_numbers(const CellPlace& first_word) const;
   [[noreturn]] void throw_too_many(const CsvFile& file) const;
 

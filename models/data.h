@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,7 +14,7 @@
 
 #include <kolo/core/graph/output.h>
 #include <kolo/core/tensor/tensor.h>
-#include <kolo/models/folder_contents.h>
+#include <kolo/models/left_out.h>
 #include <kolo/models/samples.h>
 
 namespace kolo::models {
@@ -50,6 +51,7 @@ struct TableSchema {
   std::vector<std::string> ignored = {};  // names of columns that were left out
   std::size_t columns = 0;                // of the training's table, those left out included
   bool is_named = false;                  // the first line has the columns' names
+  bool is_of_table = true;                // false: plain_table's, of a model that has not learnt from a table
   MissingCells missing = MissingCells::refuse;
   bool has_decimal_commas = false;  // some number of it, or points of thousands
 
@@ -59,6 +61,14 @@ struct TableSchema {
   std::int64_t outputs() const;
   /// As many as outputs(); empty where they have none.
   std::vector<std::string> output_names() const;
+};
+
+/// How large the numbers of a table's features are, of each one; of words 0. A value.
+struct ColumnSizes {
+  std::vector<float> largest = {};  // absolute number; empty: nobody knows
+  // Of rows all over the table: the median of the absolute numbers that are not 0, and the share of these;
+  // empty: of an earlier version.
+  std::vector<float> typical = {}, filled = {};
 };
 
 /// As config.json keeps it; the way back throws DataLossError.
@@ -197,10 +207,11 @@ bool is_cifar10(const std::filesystem::path& folder);
 bool has_cifar10_test(const std::filesystem::path& folder);
 
 /// Images u8 [N,3,32,32]; the format: https://www.cs.toronto.edu/~kriz/cifar.html, records of a label and
-/// 3,072 pixels, red, green, blue. Of the training batches those from 1 to 5 that are there without a gap.
+/// 3,072 pixels, red, green, blue. Of the training batches those from 1 to 5 that are there.
 /// Classes are named as batches.meta.txt has them, and as CIFAR-10's where the file is not there.
-/// Each error names its file: NotFoundError for one that is absent, DataLossError where it is empty or ends
-/// within a record, InvalidArgumentError for a label above 9 (record and value named), what InputFile throws.
+/// Each error names its file: NotFoundError for one that is absent, also where a later training batch is
+/// there, DataLossError where it is empty or ends within a record, InvalidArgumentError for a label above 9
+/// (record and value named), what InputFile throws.
 Dataset load_cifar10(const std::filesystem::path& folder, Split split);
 
 // Folders of photographs, a folder for each class: train/CLASS/x.jpg.
@@ -230,7 +241,8 @@ bool is_image_folder(const std::filesystem::path& folder);
 bool has_image_folder_test(const std::filesystem::path& folder);
 
 /// Pictures of the folder, sorted by their bytes, and behind them those of the folders in it, as
-/// torchvision's ImageFolder finds them. Adds what else lies there to `left_out`. Throws UnavailableError for
+/// torchvision's ImageFolder finds them, without links that lead back up. Adds what else lies there to
+/// `left_out`. Throws UnavailableError for
 /// a folder that cannot be read.
 std::vector<std::filesystem::path> images_below(const std::filesystem::path& folder, LeftOut& left_out);
 
@@ -238,8 +250,10 @@ std::vector<std::filesystem::path> images_below(const std::filesystem::path& fol
 /// and files do not count; files of other names, links that lead nowhere, pictures beside the classes'
 /// folders and folders that are of neither split are told in left_out. Throws NotFoundError for a split that
 /// is absent, InvalidArgumentError for a training class without images and for a test class that training has
-/// not.
-ImageFolder list_image_folder(const std::filesystem::path& folder, Split split);
+/// not. Neither are folders that lead back up, nor those of checkpoints and logs: `outputs`, and others that
+/// hold such files; where pictures lie in them, they are classes like all others.
+ImageFolder list_image_folder(const std::filesystem::path& folder, Split split,
+                              const std::vector<std::string>& outputs = {});
 
 /// Its images, decoded when they are asked for and brought to [C,H,W] (resize_and_crop, read_image, whose
 /// errors end the reading), C 1 or 3; each worth several threads. Throws InvalidArgumentError for another C,
@@ -391,6 +405,8 @@ struct TextSamplesOptions {
   std::int64_t length = 128;  // T, ≥ 1
   double begin = 0;           // of the share of the text that is taken
   double end = 1;
+  std::string note = {};                   // SampleKind::note
+  std::vector<std::string> warnings = {};  // the same
 };
 /// Throws InvalidArgumentError for options out of range, and where the share is too short for one sample.
 std::shared_ptr<const SampleSet> text_samples(std::string name, std::shared_ptr<const Text> text,
@@ -452,6 +468,7 @@ struct DataRequest {
   bool is_own = false;                      // `data` names what the training learnt from
   std::vector<SampleDigests> trained = {};  // of the data of each start of the training, as far as known
   Augmentation augmentation = {};           // of training images
+  std::vector<std::string> outputs = {};    // folders that the program writes to: no part of the data
 };
 
 /// DataSplits::format of NumPy's arrays, whose numbers may be of any size. Other images are of 0 to 1.
@@ -463,12 +480,14 @@ struct DataSplits {
   std::string format = {};  // of what they were read: "table", "pictures in folders of their classes"
   // Names of the samples that were drawn for testing: "cat/7.jpg", "pets.csv:17", the line; empty: none were.
   std::vector<std::string> drawn = {};
-  SampleDigests digests = {};  // of a table, and of pictures
+  // Of a table, of pictures and of a text, from all of their samples when they are asked for; empty: there
+  // are none.
+  std::function<SampleDigests()> digests = {};
 };
 
 // Labelled samples by the name of what holds them: where kolo-train gets them from.
 
-/// A file: a text (text.h), of which the last tenth is for testing; with a name that ends in .csv or .tsv a
+/// A file: a text, of which the last tenth is for testing; with a name that ends in .csv or .tsv a
 /// table, of whose rows a tenth, drawn by the seed, is for testing. A folder: CIFAR-10;
 /// x_train.npy and y_train.npy, x_test.npy and y_test.npy (x [N,…] of numbers, y [N] of whole numbers;
 /// x [N,H,W] are images of one channel); pictures with a table of their classes, shared out

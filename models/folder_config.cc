@@ -77,8 +77,10 @@ FolderConfig parse_folder_config(const std::string& folder, const std::string& t
     if (data.contains("largest")) config.largest = data["largest"].get<float>();
     else if (config.sample.rank() == 3 && !config.format.empty() && config.format != kArraysFormat)
       config.largest = 1;  // pixels
-    if (data.contains("column_largest"))
-      config.column_largest = data["column_largest"].get<std::vector<float>>();
+    const std::vector<float> none;
+    config.column_sizes = {.largest = data.value("column_largest", none),
+                           .typical = data.value("column_typical", none),
+                           .filled = data.value("column_filled", none)};
     if (data.contains("table"))
       config.table = std::make_shared<const TableSchema>(table_schema_from_json(json_text(data["table"])));
     if (data.contains("label_table"))

@@ -38,8 +38,7 @@ struct FolderConfig {
   std::optional<std::string> characters;           // characters_of the text; none: nobody knows them
   std::optional<float> largest;                    // SampleKind::largest of the training's samples
   std::shared_ptr<const TableSchema> table;        // of a table: what its columns mean
-  std::vector<float> column_largest;               // of the table's features, the training's largest
-                                                   // absolute number, 0 of words; empty: nobody knows it
+  ColumnSizes column_sizes;                        // of the training's samples, where it is a table
   std::shared_ptr<const TableSchema> label_table;  // SampleKind::label_table
   // DataSplits::digests of its starts, the last one first; none in a folder of an earlier version.
   std::vector<SampleDigests> trained;

@@ -3,20 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
-namespace kolo::models {
-
-std::string left_out_text(const LeftOut& left_out) {
-  std::string text;
-  for (const auto& [kind, count] : left_out)
-    text += fmt::format("{}{}", text.empty() ? "left out: " : ", ", detail::count_of_kind(count, kind));
-  return text;
-}
-
-}  // namespace kolo::models
+#include <kolo/models/data.h>
+#include <kolo/models/own_files.h>
 
 namespace kolo::models::detail {
 namespace {
@@ -33,20 +24,14 @@ void for_each_entry(const fs::path& folder, const Take& take) {
 
 }  // namespace
 
-std::string count_of_kind(std::int64_t count, const std::string& kind) {
-  std::string text = fmt::format("{} {}", count, kind);
-  for (const std::string_view several : {"pictures", "links", "files", "folders"})
-    if (const std::size_t at = text.find(several); count == 1 && at != std::string::npos)
-      text.erase(at + several.size() - 1, 1);
-  return text;
-}
-
 std::string last_name(const fs::path& path) {
   const fs::path name = fs::absolute(path).lexically_normal();
   return (name.has_filename() ? name : name.parent_path()).filename().string();
 }
 
 std::string kind_of_file(const fs::path& path) {
+  if (is_own_file(path)) return "files of kolo's checkpoints and logs";
+  if (is_table_name(path) && are_predictions(path)) return "tables of predictions";
   const std::string ending = path.extension().string();
   return ending.empty() ? "files without an ending" : ending;
 }

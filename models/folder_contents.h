@@ -1,30 +1,18 @@
 // What lies in a folder, and what of it nobody takes.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <map>
 #include <string>
 #include <vector>
 
-namespace kolo::models {
-
-/// How many files of which kind are not read: ".heic" → 180.
-using LeftOut = std::map<std::string, std::int64_t>;
-/// "left out: 180 .heic, 18 broken links"; "" for nothing.
-std::string left_out_text(const LeftOut& left_out);
-
-}  // namespace kolo::models
+#include <kolo/models/left_out.h>
 
 namespace kolo::models::detail {
 
 /// "flowers": of the folder or file, however its path is written.
 std::string last_name(const std::filesystem::path& path);
 
-/// "180 .heic", "1 picture in no folder of a class": of a kind whose name is that of several.
-std::string count_of_kind(std::int64_t count, const std::string& kind);
-
-/// ".heic", "files without an ending".
+/// ".heic", "files without an ending", "tables of predictions".
 std::string kind_of_file(const std::filesystem::path& path);
 
 /// Adds what lies in the folder and is not among the names: files by their endings, and the name of each

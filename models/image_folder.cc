@@ -13,6 +13,9 @@
 
 #include <kolo/core/base/count_of.h>
 #include <kolo/core/base/error.h>
+#include <kolo/models/alike_names.h>
+#include <kolo/models/folder_contents.h>
+#include <kolo/models/own_files.h>
 #include <kolo/models/paths.h>
 #include <kolo/models/samples.h>
 #include <kolo/models/samples_internal.h>
@@ -37,34 +40,68 @@ std::vector<fs::path> sorted_entries(const fs::path& folder, Keep keep) {
   return found;
 }
 
-std::vector<fs::path> class_folders(const fs::path& folder) {
-  return sorted_entries(folder, [](const fs::directory_entry& entry) { return is_folder(entry.path()); });
+// Folders on the way to one, with it, as they are called without links.
+using Way = std::vector<fs::path>;
+
+Way way_to(const fs::path& folder) {
+  std::error_code ignored;
+  return {fs::canonical(folder, ignored)};
+}
+
+// A link to one of them, or above it: pictures of all classes would be those of this one, again and again.
+bool leads_up(const fs::directory_entry& entry, const Way& way) {
+  std::error_code ignored;
+  if (!entry.is_symlink(ignored)) return false;
+  const fs::path to = fs::canonical(entry.path(), ignored);
+  return std::any_of(way.begin(), way.end(), [&](const fs::path& one) {
+    return std::mismatch(to.begin(), to.end(), one.begin(), one.end()).first == to.end();
+  });
 }
 
 std::string kind_left_out(const fs::path& path) {
   return is_image_name(path) ? "broken links" : detail::kind_of_file(path);
 }
 
-std::vector<fs::path> images_in(const fs::path& folder, LeftOut& left_out, int depth) {
-  constexpr int kDeepest = 8;  // a link may lead back up
+std::vector<fs::path> images_in(const fs::path& folder, LeftOut& left_out, Way way) {
+  constexpr std::size_t kDeepest = 9;
   std::vector<fs::path> folders;
   std::vector<fs::path> images = sorted_entries(folder, [&](const fs::directory_entry& entry) {
     std::error_code ignored;
     if (is_image_name(entry.path()) && entry.is_regular_file(ignored)) return true;
-    if (entry.is_directory(ignored)) folders.push_back(entry.path());
+    if (entry.is_directory(ignored) && leads_up(entry, way)) ++left_out["links that lead back up"];
+    else if (entry.is_directory(ignored)) folders.push_back(entry.path());
     else ++left_out[kind_left_out(entry.path())];
     return false;
   });
   std::sort(folders.begin(), folders.end());
   for (const fs::path& below : folders) {
-    if (depth == kDeepest) {
+    if (way.size() == kDeepest) {
       left_out["folders too deep"] += std::ssize(folders);
       break;
     }
-    const std::vector<fs::path> found = images_in(below, left_out, depth + 1);
+    way.push_back(way_to(below).front());
+    const std::vector<fs::path> found = images_in(below, left_out, way);
+    way.pop_back();
     images.insert(images.end(), found.begin(), found.end());
   }
   return images;
+}
+
+// outputs: as list_image_folder has them.
+std::vector<fs::path> class_folders(const fs::path& folder, const std::vector<std::string>& outputs = {}) {
+  const Way way = way_to(folder);
+  const auto is_output = [&](const fs::path& one) {
+    return detail::is_own_folder(one) ||
+           std::any_of(outputs.begin(), outputs.end(), [&](const std::string& output) {
+             std::error_code ignored;
+             return fs::equivalent(one, output, ignored);
+           });
+  };
+  LeftOut ignored;
+  return sorted_entries(folder, [&](const fs::directory_entry& entry) {
+    return is_folder(entry.path()) && !leads_up(entry, way) &&
+           (!is_output(entry.path()) || !images_below(entry.path(), ignored).empty());
+  });
 }
 
 fs::path train_folder(const fs::path& folder) {
@@ -79,9 +116,10 @@ std::optional<fs::path> test_folder(const fs::path& folder, Split split) {
 }
 
 // What lies beside the folders that are read.
-void add_beside(const fs::path& folder, const fs::path& of_split, Split split, LeftOut& left_out) {
+void add_beside(const fs::path& folder, const fs::path& of_split, Split split,
+                const std::vector<fs::path>& taken, LeftOut& left_out) {
   std::vector<std::string> classes;
-  for (const fs::path& one : class_folders(of_split)) classes.push_back(one.filename().string());
+  for (const fs::path& one : taken) classes.push_back(one.filename().string());
   LeftOut beside;
   detail::add_left_out(of_split, classes, beside);
   if (split == Split::train && of_split != folder) {
@@ -153,6 +191,7 @@ class FolderSamples final : public FileSamples {
                      .class_names = folder.classes,
                      .label_table = folder.label_table,
                      .warnings = folder.warnings,
+                     .largest = 1,
                      .largest_label = largest_number(folder)}),
         folder_(std::move(folder)),
         augmentation_(augmentation) {}
@@ -208,7 +247,7 @@ class FolderSamples final : public FileSamples {
 }  // namespace
 
 std::vector<fs::path> images_below(const fs::path& folder, LeftOut& left_out) {
-  return images_in(folder, left_out, 0);
+  return images_in(folder, left_out, way_to(folder));
 }
 
 bool is_image_folder(const fs::path& folder) {
@@ -221,7 +260,7 @@ bool is_image_folder(const fs::path& folder) {
 
 bool has_image_folder_test(const fs::path& folder) { return test_folder(folder, Split::test).has_value(); }
 
-ImageFolder list_image_folder(const fs::path& folder, Split split) {
+ImageFolder list_image_folder(const fs::path& folder, Split split, const std::vector<std::string>& outputs) {
   const std::optional<fs::path> of_split =
       split == Split::train ? train_folder(folder) : test_folder(folder, split);
   if (!of_split || !is_folder(*of_split))
@@ -231,9 +270,10 @@ ImageFolder list_image_folder(const fs::path& folder, Split split) {
   found.name = fs::weakly_canonical(folder).filename().string();
   LeftOut left_out;
   std::map<fs::path, std::vector<std::string>> within;
-  for (const fs::path& one : class_folders(train_folder(folder)))
+  for (const fs::path& one : class_folders(train_folder(folder), outputs))
     found.classes.push_back(one.filename().string());
-  for (const fs::path& one : class_folders(*of_split)) {
+  const std::vector<fs::path> classes = class_folders(*of_split, outputs);
+  for (const fs::path& one : classes) {
     const auto known = std::lower_bound(found.classes.begin(), found.classes.end(), one.filename().string());
     const std::vector<fs::path> files = images_below(one, left_out);
     if (known == found.classes.end() || *known != one.filename().string())
@@ -251,9 +291,12 @@ ImageFolder list_image_folder(const fs::path& folder, Split split) {
                         static_cast<std::int32_t>(known - found.classes.begin()));
   }
   if (found.files.empty()) throw InvalidArgumentError("{}: there are no images in it", of_split->string());
-  add_beside(folder, *of_split, split, left_out);
+  add_beside(folder, *of_split, split, classes, left_out);
   found.left_out = left_out_text(left_out);
   found.warnings = warnings_of_levels(within);
+  if (std::string alike = detail::warning_of_alike("classes", found.classes);
+      split == Split::train && !alike.empty())
+    found.warnings.push_back(std::move(alike));
   const auto validation = test_folder(folder, Split::validation), test = test_folder(folder, Split::test);
   if (split == Split::train && validation != test)
     found.left_out += fmt::format("{}{}/ for testing while it trains, and {}/ with --evaluate",

@@ -14,10 +14,12 @@
 #include <kolo/models/folder_contents.h>
 #include <kolo/models/models.h>
 #include <kolo/models/npy_pair.h>
+#include <kolo/models/own_files.h>
 #include <kolo/models/paths.h>
 #include <kolo/models/picture_samples.h>
 #include <kolo/models/samples_internal.h>
 #include <kolo/models/table_samples.h>
+#include <kolo/models/text_file.h>
 
 namespace kolo::models {
 namespace {
@@ -29,7 +31,6 @@ using detail::last_name;
 using detail::Wanted;
 using Found = std::shared_ptr<const SampleSet>;
 
-constexpr double kTrainingText = 0.9;   // share of a text; the rest is for testing
 constexpr std::size_t kMostNamed = 12;  // classes, in the description of samples
 
 // "gpt and lstm".
@@ -40,7 +41,7 @@ std::string models_for_texts() {
   return fmt::format("{}", fmt::join(names, " and "));
 }
 
-Found text_of_file(const fs::path& path, const DataRequest& request, Split split) {
+void check_takes_texts(const fs::path& path, const DataRequest& request) {
   if (request.input != DType::i32 && is_table_name(path.stem()))
     throw InvalidArgumentError(
         "--data {}: a table with another ending; unpack it, so that its name ends in .csv or .tsv",
@@ -55,14 +56,6 @@ Found text_of_file(const fs::path& path, const DataRequest& request, Split split
     throw InvalidArgumentError(
         "--data {}: a picture, and the model learns from a text; models for images are {}", path.string(),
         detail::models_for_images());
-  const auto text = std::make_shared<const Text>(Text::read(path.string()));
-  const bool training = split == Split::train;
-  const auto for_testing = static_cast<double>(text->tokens().size()) * (1 - kTrainingText);
-  if (!training && for_testing <= static_cast<double>(request.sample.dim(0) + 1)) return nullptr;
-  return text_samples(last_name(path), text,
-                      {.length = request.sample.dim(0),
-                       .begin = training ? 0 : kTrainingText,
-                       .end = training ? kTrainingText : 1});
 }
 
 // Before the cells of a table that is of no use here. Rows may be digits, which models of grey images take.
@@ -116,9 +109,8 @@ DataSplits from_folder(const fs::path& folder, const DataRequest& request, Wante
 }
 
 DataSplits from_text(const fs::path& file, const DataRequest& request, Wanted wanted) {
-  return named("text", detail::each_split(request, wanted, [&](const DataRequest& asked, Split split) {
-                 return text_of_file(file, asked, split);
-               }));
+  check_takes_texts(file, request);
+  return named("text", detail::text_samples_of_file(file, request, wanted));
 }
 
 // Of a model that learns from a text.
@@ -135,11 +127,20 @@ void check_no_samples(const std::string& folder) {
                                           : "--model mlp takes rows of numbers");
 }
 
+// Checkpoints and logs of a training may lie beside the text.
+std::vector<std::string> texts_in(const fs::path& folder) {
+  const std::vector<std::string> files = detail::files_in(folder);
+  std::vector<std::string> texts;
+  for (const std::string& name : files)
+    if (!detail::is_own_file(folder / name)) texts.push_back(name);
+  return texts.empty() ? files : texts;
+}
+
 // A folder whose only file is a text is as good as that file.
 DataSplits from_folder_of_text(const DataRequest& request, Wanted wanted) {
   const std::string data = request.data.value_or("");
   std::vector<std::string> files;
-  if (is_folder(data)) files = detail::files_in(data);
+  if (is_folder(data)) files = texts_in(data);
   if (files.size() == 1 && !is_image_name(files[0]) && !is_table_name(files[0]))
     return from_text(fs::path(data) / files[0], request, wanted);
   if (is_folder(data)) check_no_samples(data);
@@ -212,9 +213,9 @@ void check_classes(const DataRequest& request, const SampleSet& train) {
       kind.dtype == DType::i32 || kind.classes <= std::max(train.size(), kFewClasses))
     return;
   throw InvalidArgumentError(
-      "{}: labels up to {} in {} samples; --loss mse finds them as numbers, and --loss softmax takes them "
-      "for classes",
-      kind.name, kind.classes - 1, train.size());
+      "{}: labels up to {} in {} samples; --loss mse finds them as numbers, --loss softmax takes them for {} "
+      "classes, and words, as n7 for 7, are classes by their names",
+      kind.name, kind.classes - 1, train.size(), kind.classes);
 }
 
 DataSplits load(const DataRequest& request, Wanted wanted) {
@@ -257,8 +258,8 @@ std::string description(const SampleSet& samples) {
   const SampleKind& kind = samples.kind();
   const std::string note = kind.note.empty() ? "" : ", " + kind.note;
   if (kind.dtype == DType::i32)
-    return fmt::format("{}, {} of {} of {}", kind.name, count_of(samples.size(), "piece"),
-                       count_of(kind.labels, "token"), count_of(kind.classes, "kind"));
+    return fmt::format("{}, {} of {} of {}{}", kind.name, count_of(samples.size(), "piece"),
+                       count_of(kind.labels, "token"), count_of(kind.classes, "kind"), note);
   if (kind.shape.rank() == 3)
     return fmt::format("{}, {} of {}, {} x {}, {}{}", kind.name, count_of(samples.size(), "image"),
                        count_of(kind.shape.dim(0), "channel"), kind.shape.dim(1), kind.shape.dim(2),

@@ -14,6 +14,8 @@
 #include <kolo/core/base/error.h>
 #include <kolo/models/csv_columns.h>
 #include <kolo/models/csv_file.h>
+#include <kolo/models/folder_contents.h>
+#include <kolo/models/own_files.h>
 #include <kolo/models/paths.h>
 #include <kolo/models/picture_labels.h>
 #include <kolo/models/samples_internal.h>
@@ -90,6 +92,11 @@ class NamedImages {
     if (found_.files.empty()) throw InvalidArgumentError("{}: there are no samples in it", file_.name());
     labels.finish(options_, found_);
     found_.left_out = notes(labels.note());
+    if (names_.size() > 2 && detail::are_predictions(file_.name()) &&
+        (names_[2] == "share" || names_[2] == "probability"))
+      found_.warnings.push_back(
+          fmt::format("{} is a table that --predict has written, and a model's answers are taken for labels",
+                      file_.name()));
     return std::move(found_);
   }
 

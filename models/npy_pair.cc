@@ -97,6 +97,20 @@ bool is_one_hot(const Tensor& y) {
   return true;
 }
 
+// Of numbers to find that may be meant as labels: floats that are all 0 or 1, and each of them is there.
+// Those with one 1 in each row have their own warning.
+std::string warning_of_marks(const Tensor& of_file, const Tensor& y) {
+  const auto numbers = y.span<float>();
+  const auto ones = std::count(numbers.begin(), numbers.end(), 1.0F);
+  if (!is_floating(of_file.dtype()) || no_mark_in(y) || ones == 0 || ones == std::ssize(numbers) ||
+      (y.shape().dim(1) > 1 && is_one_hot(y)))
+    return "";
+  return fmt::format("all numbers are 0 or 1 and are numbers to find, as floats are; if they are {}",
+                     y.shape().dim(1) == 1 ? "classes, give whole numbers (numpy: y.astype(int))"
+                                           : "labels, --loss bce takes them, or whole numbers (numpy: "
+                                             "y.astype(int))");
+}
+
 // Of the training, whose labels say which classes there are.
 void check_not_negative(const Tensor& y, const fs::path& path) {
   const auto labels = y.span<std::int32_t>();
@@ -157,6 +171,8 @@ std::shared_ptr<const SampleSet> npy_pair(const fs::path& folder, const DataRequ
           "{}: each sample has exactly one of {} labels; if these are classes, give their numbers "
           "(numpy: y.argmax(1)), and the model's answers are shares that add up to 1",
           y_path.string(), outputs.shape().dim(1)));
+    if (std::string text = request.label_kind ? "" : warning_of_marks(of_file, outputs); !text.empty())
+      warnings.push_back(fmt::format("{}: {}", y_path.string(), text));
     return array_samples_of({.name = last_name(folder),
                              .shape = {},
                              .label_kind = label_kind,

@@ -15,6 +15,7 @@
 #include <kolo/core/base/csv_line.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
+#include <kolo/models/alike_names.h>
 #include <kolo/models/csv_columns.h>
 #include <kolo/models/csv_fields.h>
 #include <kolo/models/csv_labels.h>
@@ -65,7 +66,26 @@ void PictureLabels::finish(const NamedImagesOptions& options, ImageFolder& found
           column_named(i)));
   if (kind_ == LabelKind::numbers || columns_.size() > 1) take_numbers(found);
   else take_words(found);
+  if (!options.is_known) add_warnings(found);
   if (kind_ == LabelKind::numbers) found.label_table = is_known ? options.known : label_table(has_commas);
+}
+
+// Of classes: whole numbers that may be meant as numbers to find, and names that look alike.
+void PictureLabels::add_warnings(ImageFolder& found) const {
+  constexpr std::size_t kFewClasses = 20;
+  const auto& classes = found.classes;
+  if (kind_ == LabelKind::numbers) return;
+  if (std::string alike = warning_of_alike("classes", classes); !alike.empty())
+    found.warnings.push_back(std::move(alike));
+  const bool are_numbers = std::all_of(classes.begin(), classes.end(),
+                                       [](const std::string& one) { return parse_int64(one).has_value(); });
+  if (kind_ != LabelKind::one_class || !are_numbers || classes.size() < kFewClasses ||
+      2 * classes.size() <= found.files.size())
+    return;
+  found.warnings.push_back(fmt::format(
+      "the label, column {}, has {} classes, whole numbers, in {} rows; --loss mse finds numbers, "
+      "and --target names another column",
+      column_named(0), classes.size(), found.files.size()));
 }
 
 std::shared_ptr<const TableSchema> PictureLabels::label_table(bool has_decimal_commas) const {

@@ -33,6 +33,7 @@ class PictureLabels {
   void take_numbers(ImageFolder& found) const;
   std::vector<std::string> words_in(const std::string& word) const;
   std::string column_named(std::size_t i) const;
+  void add_warnings(ImageFolder& found) const;
   std::shared_ptr<const TableSchema> label_table(bool has_decimal_commas) const;
   bool is_split() const { return kind_ == LabelKind::several && columns_.size() == 1; }
 

@@ -57,6 +57,14 @@ void number_classes(ImageFolder& folder, const std::vector<std::string>& names) 
   folder.classes = names;
 }
 
+// Of the training. Those that have no names are called by their numbers, as folders may be.
+std::vector<std::string> known_names(const DataRequest& request) {
+  std::vector<std::string> names = request.class_names;
+  if (!names.empty() || request.label_kind != LabelKind::one_class) return names;
+  for (std::int64_t i = 0; i < request.classes; ++i) names.push_back(std::to_string(i));
+  return names;
+}
+
 ImageFolder part_of(const ImageFolder& whole, const std::vector<std::int64_t>& places) {
   ImageFolder part{.name = whole.name,
                    .classes = whole.classes,
@@ -96,9 +104,10 @@ std::uint64_t picture_digest(const fs::path& file) {
 }
 
 // A picture is the same under another name, and another one under the same.
-SampleContents picture_contents(const std::vector<fs::path>& files) {
-  const auto file = [&files](std::int64_t place) { return files[static_cast<std::size_t>(place)]; };
-  return {.count = std::ssize(files),
+SampleContents picture_contents(std::vector<fs::path> files) {
+  const auto all = std::make_shared<const std::vector<fs::path>>(std::move(files));
+  const auto file = [all](std::int64_t place) { return (*all)[static_cast<std::size_t>(place)]; };
+  return {.count = std::ssize(*all),
           .digest = [file](std::int64_t place) { return picture_digest(file(place)); },
           .bytes = [file](std::int64_t place) -> std::uint64_t {
             std::error_code ignored;
@@ -123,7 +132,7 @@ DataSplits shared_out_pictures(ImageFolder all, const fs::path& folder, const Da
   if (!testing.empty())
     add_note(all.left_out, fmt::format("{} of {} pictures for testing by the seed {}", testing.size(),
                                        contents.count, request.seed));
-  DataSplits splits{.train = nullptr, .test = nullptr, .digests = digests_of(testing, contents)};
+  DataSplits splits{.train = nullptr, .test = nullptr, .digests = digests_later(testing, contents)};
   for (const std::int64_t place : testing)
     splits.drawn.push_back(name_below(all.files[static_cast<std::size_t>(place)], folder));
   if (wanted.test && !testing.empty()) splits.test = samples_of_pictures(part_of(all, testing), request);
@@ -142,11 +151,13 @@ Found tested(ImageFolder part, const DataRequest& request) {
 
 // With train/ and maybe a part for testing.
 Found part_of_classes(const fs::path& folder, const DataRequest& request, Split split) {
-  if (split == Split::train) return samples_of_pictures(list_image_folder(folder, split), request);
-  if (has_image_folder_test(folder)) return tested(list_image_folder(folder, split), request);
+  if (split == Split::train)
+    return samples_of_pictures(list_image_folder(folder, split, request.outputs), request);
+  if (has_image_folder_test(folder))
+    return tested(list_image_folder(folder, split, request.outputs), request);
   if (!request.whole || request.is_own) return nullptr;
-  ImageFolder all = list_image_folder(folder, Split::train);
-  if (!request.class_names.empty()) number_classes(all, request.class_names);
+  ImageFolder all = list_image_folder(folder, Split::train, request.outputs);
+  if (const auto names = known_names(request); !names.empty()) number_classes(all, names);
   add_note(all.left_out, "all pictures for testing");
   return tested(std::move(all), request);
 }
@@ -155,7 +166,7 @@ Found part_of_classes(const fs::path& folder, const DataRequest& request, Split 
 
 DataSplits named_pictures(const fs::path& folder, const DataRequest& request, Wanted wanted) {
   const bool has_test = has_named_images_test(folder);
-  const std::vector<std::string>& names = request.class_names;
+  const std::vector<std::string> names = known_names(request);
   NamedImagesOptions options{.target = request.table.target,
                              .label_kind = request.label_kind,
                              .is_known = request.classes > 0,
@@ -184,8 +195,8 @@ DataSplits classed_pictures(const fs::path& folder, const DataRequest& request, 
     return each_split(request, wanted, [&](const DataRequest& asked, Split split) {
       return part_of_classes(folder, asked, split == Split::train ? split : evaluated(wanted));
     });
-  ImageFolder all = list_image_folder(folder, Split::train);
-  if (!request.class_names.empty()) number_classes(all, request.class_names);
+  ImageFolder all = list_image_folder(folder, Split::train, request.outputs);
+  if (const auto names = known_names(request); !names.empty()) number_classes(all, names);
   return shared_out_pictures(std::move(all), folder, request, wanted);
 }
 

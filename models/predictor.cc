@@ -38,14 +38,14 @@ struct Predictor::Network {
   std::int64_t global_step = 0;
   std::optional<float> largest;              // of the training's numbers
   std::shared_ptr<const TableSchema> table;  // of a table: its columns,
-  std::vector<float> column_largest;         // and the training's largest number in each
+  ColumnSizes column_sizes;                  // and how large their numbers are
   std::atomic<bool> was_told = false;
 
   std::string scale_warning(const Tensor& given) const {
     if (largest) return detail::scale_warning("Predictor", detail::largest_in(given), largest);
-    if (column_largest.empty()) return "";
-    return detail::column_scale_warning("Predictor", *table, detail::largest_by_column(*table, given),
-                                        given.shape().dim(0), column_largest);
+    if (column_sizes.largest.empty()) return "";
+    return detail::column_scale_warning("Predictor", *table, detail::sizes_of_columns(*table, given),
+                                        given.shape().dim(0), column_sizes);
   }
 };
 
@@ -168,7 +168,7 @@ Predictor Predictor::load(const std::string& folder, const SessionConfig& config
   if (config_json && config_json->table && network->samples.dtype() == DType::f32 &&
       network->sample == Shape({config_json->table->elements()})) {
     network->table = config_json->table;
-    network->column_largest = config_json->column_largest;
+    network->column_sizes = config_json->column_sizes;
   }
   for (auto i = static_cast<std::int64_t>(network->class_names.size()); i < network->classes; ++i)
     network->class_names.push_back(std::to_string(i));

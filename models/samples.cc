@@ -43,7 +43,8 @@ class ImageSamples final : public SampleSet {
   ImageSamples(Dataset dataset, const Augmentation& augmentation)
       : SampleSet({.name = dataset.name,
                    .shape = {dataset.channels(), dataset.height(), dataset.width()},
-                   .class_names = dataset.class_names}),
+                   .class_names = dataset.class_names,
+                   .largest = 1}),
         dataset_(std::move(dataset)),
         augmentation_(augmentation) {}
 
@@ -197,11 +198,15 @@ std::string scale_warning(const std::string& name, std::optional<float> given, s
   constexpr float kMuchLarger = 20, kMuchSmaller = 100;
   if (!given || !trained || *given == 0 || *trained == 0) return "";
   if (*given <= kMuchLarger * *trained && *given * kMuchSmaller >= *trained) return "";
-  const bool are_pixels = *trained <= 1 && *given > 1 && *given <= 255;
+  const auto are_bytes = [](float one) { return one > 1 && one <= 255; };
   return fmt::format("{}: its numbers are up to {:g}, and the model was trained on numbers up to {:g}; {}",
                      name, *given, *trained,
-                     are_pixels ? "pixels must be divided by 255, or be u1, which kolo divides"
-                                : "both must be of one scale");
+                     *trained <= 1 && are_bytes(*given)
+                         ? "pixels must be divided by 255, or be u1, which kolo divides"
+                     : *given <= 1 && are_bytes(*trained)
+                         ? "both must be of one scale: pixels of pictures, digits and u1 arrays are 0 to 1, "
+                           "and the training's must be divided by 255, too"
+                         : "both must be of one scale");
 }
 
 namespace {
@@ -237,6 +242,11 @@ std::shared_ptr<const SampleSet> array_samples_of(SampleKind kind, Tensor x, Ten
         "them",
         kind.name, x.dtype(), x.shape(), y.dtype(), y.shape());
   const auto labels = y.span<std::int32_t>();
+  if (kind.classes > kMostClasses)
+    throw InvalidArgumentError(
+        "{}: labels up to {} would be {} classes; there may be a million, counted from 0 without gaps, and "
+        "--loss mse finds numbers",
+        kind.name, kind.classes - 1, kind.classes);
   const std::int64_t most = kind.classes > 0 ? kind.classes : kMostClasses;
   const auto bad = std::find_if(labels.begin(), labels.end(),
                                 [&](std::int32_t label) { return label < 0 || label >= most; });

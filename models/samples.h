@@ -133,7 +133,8 @@ struct SampleKind {
   // Of pictures whose table tells numbers to find: its labels' columns, and how their numbers are written.
   std::shared_ptr<const TableSchema> label_table = nullptr;
   std::vector<std::string> warnings = {};  // what may not be as the owner of the files thinks, a line each
-  // The largest absolute number of the samples, where it was looked for: of arrays, after u8 became 0 to 1.
+  // The largest absolute number of the samples, where it was looked for: of arrays, after u8 became 0 to 1,
+  // and of all pictures 1, as pixels are 0 to 1.
   std::optional<float> largest = {};
   std::optional<float> largest_label = {};  // the same of numbers to find, of pictures
 

@@ -62,8 +62,12 @@ bool is_same(const SampleDigests& trained, const DataRequest& request, std::span
   if (!is_comparable(trained, contents)) return request.is_own;
   if (request.is_own && is_own_still(trained, drawn, contents)) return true;
   if (contents.count != trained.samples) return false;
-  if (trained.all != 0) return digest_of_rows(contents, contents.count) == trained.all;
-  return digests_of(drawn, contents).digests == trained.digests;
+  // Weights of another folder may have learnt from the same samples, and from others of them.
+  std::vector<std::uint64_t> of_drawn;
+  for (const std::int64_t place : drawn.first(std::min(drawn.size(), kMostKept)))
+    of_drawn.push_back(contents.digest(place));
+  if (of_drawn != trained.digests) return false;
+  return trained.all == 0 || digest_of_rows(contents, contents.count) == trained.all;
 }
 
 // Rows of which there are no others alike among these; none where these are few, so that other tables have
@@ -138,6 +142,10 @@ SampleDigests digests_of(std::span<const std::int64_t> drawn, const SampleConten
   for (std::size_t i = 0; i < most; ++i) add(others[i * others.size() / most], kept.learnt);
   if (!contents.bytes) kept.all = digest_of_rows(contents, contents.count);
   return kept;
+}
+
+std::function<SampleDigests()> digests_later(std::vector<std::int64_t> drawn, SampleContents contents) {
+  return [drawn = std::move(drawn), contents = std::move(contents)] { return digests_of(drawn, contents); };
 }
 
 Seen seen_in_training(const DataRequest& request, std::span<const std::int64_t> drawn,

@@ -29,6 +29,9 @@ struct SampleContents {
 /// By which samples are known again of which these were drawn for testing and the others learnt from.
 SampleDigests digests_of(std::span<const std::int64_t> drawn, const SampleContents& contents);
 
+/// The same when it is called: it asks for all samples.
+std::function<SampleDigests()> digests_later(std::vector<std::int64_t> drawn, SampleContents contents);
+
 /// What a training has seen of data that are to be tested.
 struct Seen {
   bool is_same = false;   // they are its own data: it has not learnt from those that are drawn

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <system_error>
@@ -15,6 +16,7 @@
 #include <kolo/models/batches.h>
 #include <kolo/models/data.h>
 #include <kolo/models/folder_contents.h>
+#include <kolo/models/own_files.h>
 #include <kolo/models/paths.h>
 #include <kolo/models/samples_internal.h>
 #include <kolo/models/seen_samples.h>
@@ -67,19 +69,15 @@ CsvTable rows_of(const CsvTable& table, const std::vector<std::int64_t>& rows) {
   return part;
 }
 
-// A row by its numbers and its label.
+// A row by its numbers and its label, which stay in memory as long as this.
 SampleContents row_contents(const CsvTable& table) {
-  const std::int64_t count = table.y.shape().dim(0);
-  const auto digests = std::make_shared<std::vector<std::uint64_t>>();
-  for (std::int64_t row = 0; row < count; ++row) {
-    const auto bytes_of = [row](const Tensor& rows) {
-      const std::int64_t bytes = rows.bytes() / rows.shape().dim(0);
-      return std::span(rows.raw() + row * bytes, static_cast<std::size_t>(bytes));
-    };
-    digests->push_back(digest_of_bytes(bytes_of(table.y), digest_of_bytes(bytes_of(table.x))));
-  }
-  return {.count = count,
-          .digest = [digests](std::int64_t row) { return (*digests)[static_cast<std::size_t>(row)]; }};
+  return {.count = table.y.shape().dim(0), .digest = [x = table.x, y = table.y](std::int64_t row) {
+            const auto bytes_of = [row](const Tensor& rows) {
+              const std::int64_t bytes = rows.bytes() / rows.shape().dim(0);
+              return std::span(rows.raw() + row * bytes, static_cast<std::size_t>(bytes));
+            };
+            return digest_of_bytes(bytes_of(y), digest_of_bytes(bytes_of(x)));
+          }};
 }
 
 // Of labels that are numbers.
@@ -147,10 +145,10 @@ DataSplits shared_out(const std::string& name, const std::vector<fs::path>& path
   if (testing.empty())
     return {.train = wanted.train ? samples_of(name, std::move(table), classes) : nullptr,
             .test = nullptr,
-            .digests = digests_of({}, contents)};
+            .digests = digests_later({}, contents)};
   add_note(table.note,
            fmt::format("{} of {} rows for testing by the seed {}", testing.size(), count, request.seed));
-  DataSplits splits{.train = nullptr, .test = nullptr, .digests = digests_of(testing, contents)};
+  DataSplits splits{.train = nullptr, .test = nullptr, .digests = digests_later(testing, contents)};
   for (const std::int64_t row : testing) {
     const auto file = std::upper_bound(table.ends.begin(), table.ends.end(), static_cast<std::size_t>(row)) -
                       table.ends.begin();
@@ -186,7 +184,7 @@ DataSplits pair_of_tables(const fs::path& folder, const DataRequest& request, Wa
     options.known_file = train.filename().string();
     classes = classes_of(table, request);
     check_numbers(table, classes, train, "");
-    if (wanted.train) splits.digests = digests_of({}, row_contents(table));
+    if (wanted.train) splits.digests = digests_later({}, row_contents(table));
     if (wanted.train) splits.train = samples_of(train.filename().string(), std::move(table), classes);
   }
   if (has_test) {
@@ -210,7 +208,10 @@ std::vector<fs::path> tables_in(const fs::path& folder) {
         is_table_name(path) && is_file(path) && !path.filename().string().starts_with('.'))
       found.push_back(path);
   std::sort(found.begin(), found.end());
-  return found;
+  std::vector<fs::path> others;  // of which a model may learn
+  if (found.size() > 1)
+    std::remove_copy_if(found.begin(), found.end(), std::back_inserter(others), are_predictions);
+  return others.empty() ? found : others;
 }
 
 bool is_table_folder(const fs::path& folder) { return !tables_in(folder).empty(); }

@@ -10,7 +10,7 @@
 
 namespace kolo::models::detail {
 
-/// The files of a folder that are tables, sorted.
+/// The files of a folder that are tables, sorted; without predictions, unless all are such tables.
 std::vector<std::filesystem::path> tables_in(const std::filesystem::path& folder);
 
 /// True for a folder of tables: train.csv, test.csv, or others.

@@ -120,7 +120,7 @@ TableSchema table_schema_from_json(std::string_view text) {
 }
 
 TableSchema plain_table(std::int64_t elements) {
-  TableSchema schema;
+  TableSchema schema{.is_of_table = false};
   for (std::int64_t i = 0; i < elements; ++i)
     schema.features.push_back({.place = static_cast<std::size_t>(i)});
   schema.labels.front().place = static_cast<std::size_t>(elements);

@@ -104,7 +104,11 @@ std::string told(std::string_view characters) {
   std::string first;
   std::int64_t count = 0;
   for_each_character(characters, [&](std::string_view one) {
-    if (count++ < kMostTold) first += one;
+    if (count++ >= kMostTold) return;
+    // An accent of its own would be seen on the letter in front of it.
+    const bool is_accent = one.size() == 2 && (one[0] == '\xcc' || (one[0] == '\xcd' && one[1] <= '\xaf'));
+    if (is_accent) first += "\u25cc";
+    first += one;
   });
   return count <= kMostTold ? fmt::format("are {:?}", first)
                             : fmt::format("begin with {:?}, and {} more follow", first, count - kMostTold);
@@ -214,7 +218,9 @@ std::shared_ptr<const SampleSet> text_samples(std::string name, std::shared_ptr<
                   .classes = static_cast<std::int64_t>(text->alphabet().size()),
                   .dtype = DType::i32,
                   .labels = options.length,
-                  .class_names = byte_names(text->alphabet())};
+                  .note = options.note,
+                  .class_names = byte_names(text->alphabet()),
+                  .warnings = options.warnings};
   return std::make_shared<TextSamples>(std::move(kind), std::move(text), share);
 }
 

@@ -9,6 +9,7 @@
 #include <kolo/core/base/count_of.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
+#include <kolo/models/alike_names.h>
 
 namespace kolo::models::detail {
 namespace {
@@ -38,6 +39,10 @@ std::optional<Range> range_of(const std::vector<std::string>& labels) {
 std::string advice(const UnknownLabels& unknown, const std::string& file, const std::string& trained) {
   std::vector<std::string> own = unknown.others;
   for (const auto& [label, count] : unknown.counts) own.push_back(label);
+  for (const auto& [label, count] : unknown.counts)
+    for (const std::string& known : unknown.classes)
+      if (const std::string why = why_alike(label, known); !why.empty())
+        return fmt::format("{:?} and {:?} look alike, but {}", label, known, why);
   const auto here = range_of(own), there = range_of(unknown.classes);
   const bool counts_otherwise = here && there && here->least + there->least == 1 &&
                                 here->most - here->least <= there->most - there->least;

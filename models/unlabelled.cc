@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include <kolo/core/base/count_of.h>
 #include <kolo/core/base/error.h>
 #include <kolo/models/paths.h>
 #include <kolo/models/samples_internal.h>
@@ -104,8 +105,10 @@ class Collector {
     if (!table_) table_ = std::make_shared<const TableSchema>(plain_table(sample_.dim(0)));
     const CsvTable rows = read_csv(path, {.known = table_, .labelled = false});
     if (!rows.note.empty()) found_.notes.push_back(fmt::format("{}: {}", path.string(), rows.note));
+    found_.notes.insert(found_.notes.end(), rows.warnings.begin(), rows.warnings.end());
     for (const std::int64_t line : rows.lines)
       found_.names.push_back(fmt::format("{}:{}", path.string(), line));
+    note_scale(path.string(), detail::largest_in(rows.x));
     take_tensor(path, rows.x);
   }
 
@@ -121,9 +124,13 @@ class Collector {
   void take_array(const fs::path& path, const Tensor& x) {
     for (std::int64_t i = 0; i < x.shape().dim(0); ++i)
       found_.names.push_back(fmt::format("{}[{}]", path.string(), i));
-    std::string warning = detail::scale_warning(path.string(), detail::largest_in(x), largest_);
-    if (!warning.empty()) found_.notes.push_back(std::move(warning));
+    note_scale(path.string(), detail::largest_in(x));
     take_tensor(path, x);
+  }
+
+  void note_scale(const std::string& name, float largest) {
+    std::string warning = detail::scale_warning(name, largest, largest_);
+    if (!warning.empty()) found_.notes.push_back(std::move(warning));
   }
 
   void take_tensor(const fs::path& path, const Tensor& x) {
@@ -133,6 +140,9 @@ class Collector {
 
   void end_pictures() {
     if (pictures_.files.empty()) return;
+    const std::string first = pictures_.files.front().string();
+    const std::int64_t others = std::ssize(pictures_.files) - 1;
+    note_scale(others == 0 ? first : fmt::format("{} and {}", first, count_of(others, "other picture")), 1);
     parts_.push_back(folder_samples(std::exchange(pictures_, {}), sample_));
   }
 

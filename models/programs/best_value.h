@@ -29,6 +29,9 @@ class BestValue {
   /// Evaluations since the best one.
   std::int64_t waited() const { return waited_; }
   std::int64_t step() const { return step_; }
+  /// Some evaluation had a number.
+  bool is_known() const { return best_.has_value(); }
+  const std::string& metric() const { return metric_; }
   /// `test_loss 0.0412 at step 800`.
   std::string text() const;
 

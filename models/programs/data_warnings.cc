@@ -21,7 +21,9 @@ namespace {
 
 std::string named(const SampleKind& kind, const std::vector<std::int64_t>& classes) {
   constexpr std::size_t kMostNamed = 8;
-  std::string text = classes.size() == 1 ? "the class" : "the classes";
+  const bool are_several = kind.label_kind == LabelKind::several;
+  std::string text = are_several ? "the label" : classes.size() == 1 ? "the class" : "the classes";
+  if (are_several && classes.size() > 1) text += "s";
   for (std::size_t i = 0; i < std::min(classes.size(), kMostNamed); ++i)
     text += fmt::format("{} {}", i == 0 ? "" : ",", kind.class_name(classes[i]));
   return classes.size() > kMostNamed ? text + fmt::format(" and {} more", classes.size() - kMostNamed) : text;
@@ -29,7 +31,7 @@ std::string named(const SampleKind& kind, const std::vector<std::int64_t>& class
 
 void warn_of_classes(const TrainingData& data) {
   const SampleKind& kind = data.kind();
-  if (!data.train || kind.label_kind != LabelKind::one_class) return;
+  if (!data.train || kind.label_kind == LabelKind::numbers) return;
   const std::vector<std::int64_t> training = data.train->class_counts();
   const std::vector<std::int64_t> testing =
       data.test ? data.test->class_counts() : std::vector<std::int64_t>();
@@ -38,6 +40,8 @@ void warn_of_classes(const TrainingData& data) {
     if (training[i] == 0) untrained.push_back(static_cast<std::int64_t>(i));
     else if (i < testing.size() && testing[i] == 0) untested.push_back(static_cast<std::int64_t>(i));
   }
+  const bool are_several = kind.label_kind == LabelKind::several;
+  const char* const accuracy = are_several ? "exact match" : "accuracy";
   std::string in_test;
   for (const std::int64_t number : untrained)
     if (const auto i = static_cast<std::size_t>(number); i < testing.size() && testing[i] > 0)
@@ -48,27 +52,35 @@ void warn_of_classes(const TrainingData& data) {
   if (!in_test.empty())
     log_warning(
         "there {} {}, of which there is no training sample: the model cannot name such samples, and the test "
-        "accuracy counts them as wrong",
-        in_test.starts_with("1 ") ? "is" : "are", in_test);
+        "{} counts them as wrong",
+        in_test.starts_with("1 ") ? "is" : "are", in_test, accuracy);
   if (!untrained.empty())
     log_warning(
-        "there is no training sample of {}, and the model has {} outputs, one of each class{}",
-        named(kind, untrained), kind.classes,
-        kind.class_names.empty()
+        "there is no training sample of {}, and the model has {} outputs, one of each {}{}",
+        named(kind, untrained), kind.classes, are_several ? "label" : "class",
+        kind.class_names.empty() && !are_several
             ? "; labels that are numbers count from 0 without gaps, and --loss mse finds them as numbers"
             : "");
   if (!untested.empty())
-    log_warning("there is no test sample of {}, of which the test accuracy says nothing",
-                named(kind, untested));
+    log_warning("there is no test sample of {}, of which the test {} says nothing", named(kind, untested),
+                accuracy);
 }
 
+// Of samples of any kind, where the training's may be of any scale, too.
 void warn_of_scale(const TrainOptions& options, const TrainingData& data) {
   std::optional<float> trained = data.train ? data.train->kind().largest : std::nullopt;
   if (options.found) trained = options.found->largest;
   for (const auto& [samples, file] : {std::pair(data.train, "x_train.npy"), {data.test, "x_test.npy"}}) {
-    if (!samples) continue;
-    const std::string warning = detail::scale_warning(fmt::format("{}, {}", samples->kind().name, file),
-                                                      samples->kind().largest, trained);
+    if (!samples || !trained) continue;
+    const SampleKind& kind = samples->kind();
+    std::optional<float> largest = kind.largest;
+    if (kind.table) {
+      const std::vector<float> of_columns = detail::sizes_of_columns(*kind.table, *samples).largest;
+      largest = *std::max_element(of_columns.begin(), of_columns.end());
+    }
+    const bool are_arrays = !kind.table && !kind.decoded && kind.largest != 1;
+    const std::string warning = detail::scale_warning(
+        are_arrays ? fmt::format("{}, {}", kind.name, file) : kind.name, largest, trained);
     if (!warning.empty()) log_warning("{}", warning);
   }
 }
@@ -76,15 +88,15 @@ void warn_of_scale(const TrainOptions& options, const TrainingData& data) {
 void warn_of_columns(const TrainOptions& options, const TrainingData& data) {
   const auto& table = data.kind().table;
   if (!table) return;
-  const std::vector<float>& trained = options.found ? options.found->column_largest : data.column_largest;
-  if (trained.empty()) return;
-  const auto warn = [&](const SampleSet& samples, const std::vector<float>& largest) {
+  const ColumnSizes& trained = options.found ? options.found->column_sizes : data.column_sizes;
+  if (trained.largest.empty()) return;
+  const auto warn = [&](const SampleSet& samples, const ColumnSizes& given) {
     const std::string warning =
-        detail::column_scale_warning(samples.kind().name, *table, largest, samples.size(), trained);
+        detail::column_scale_warning(samples.kind().name, *table, given, samples.size(), trained);
     if (!warning.empty()) log_warning("{}", warning);
   };
-  if (options.found && data.train) warn(*data.train, data.column_largest);
-  if (data.test) warn(*data.test, detail::largest_by_column(*table, *data.test));
+  if (options.found && data.train) warn(*data.train, data.column_sizes);
+  if (data.test) warn(*data.test, detail::sizes_of_columns(*table, *data.test));
 }
 
 // The largest absolute number of a sample's element, or of a number to find, over samples all over the set.

@@ -84,10 +84,12 @@ class SampleText {
   // "" where the form has none.
   std::string header() const {
     if (form_ != Form::csv) return "";
-    std::string text = is_ranked_ ? fmt::format("name,{},{}", what(), how_much()) : "name";
-    for (std::int64_t i = 2; is_ranked_ && i <= std::min(top_, kind_.classes); ++i)
-      text += fmt::format(",{}_{},{}_{}", what(), i, how_much(), i);
-    for (std::int64_t i = 0; !is_ranked_ && i < kind_.classes; ++i)
+    if (is_ranked_) return ranked_header();
+    // A number or label may be called so, and readers find columns by their names.
+    bool is_taken = false;
+    for (std::int64_t i = 0; i < kind_.classes; ++i) is_taken |= kind_.class_name(i) == "name";
+    std::string text = is_taken ? "sample" : "name";
+    for (std::int64_t i = 0; i < kind_.classes; ++i)
       text += fmt::format(",{}", csv_field(kind_.class_name(i)));
     return text + "\n";
   }
@@ -109,6 +111,13 @@ class SampleText {
 
  private:
   enum class Form { plain, csv, json };
+
+  std::string ranked_header() const {
+    std::string text = fmt::format("name,{},{}", what(), how_much());
+    for (std::int64_t i = 2; i <= std::min(top_, kind_.classes); ++i)
+      text += fmt::format(",{}_{},{}_{}", what(), i, how_much(), i);
+    return text + "\n";
+  }
 
   const char* what() const { return of_labels_ ? "label" : "class"; }
   const char* how_much() const { return of_labels_ ? "probability" : "share"; }
@@ -194,7 +203,7 @@ std::vector<std::string> named_paths(const std::vector<std::string>& given) {
 
 // Rows whose numbers the model has not learnt from, of each file.
 void warn_of_columns(const FolderConfig& found, const UnlabelledSamples& input) {
-  if (!found.table || found.column_largest.empty()) return;
+  if (!found.table || found.column_sizes.largest.empty()) return;
   const auto file_of = [&](std::int64_t i) {
     const std::string& name = input.names[static_cast<std::size_t>(i)];
     return name.substr(0, name.find_last_of(":["));
@@ -204,8 +213,8 @@ void warn_of_columns(const FolderConfig& found, const UnlabelledSamples& input) 
     const std::string file = file_of(begin);
     while (end < count && file_of(end) == file) ++end;
     const std::string warning = detail::column_scale_warning(
-        file, *found.table, detail::largest_by_column(*found.table, *input.samples, begin, end), end - begin,
-        found.column_largest);
+        file, *found.table, detail::sizes_of_columns(*found.table, *input.samples, begin, end), end - begin,
+        found.column_sizes);
     if (!warning.empty()) log_warning("{}", warning);
   }
 }

@@ -241,6 +241,9 @@ void TrainingRun::start(const TrainingPlace& place) {
   session_.reset();
   place_ = place;
   last_step_ = options_.steps.value_or(epochs_.last_step(place, options_.epochs));
+  if (process().rank == 0 && options_.warmup > last_step_ && place.step < last_step_)
+    log_warning("--warmup {}: the training ends at step {}, before the rate is what it is to be",
+                options_.warmup, last_step_);
   shared_errors([&] { net_.emplace(options_, *data_, equal_parts_, last_step_); });
   open();
 }

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -17,6 +18,7 @@
 #include <kolo/core/base/process.h>
 #include <kolo/core/runtime/group.h>
 #include <kolo/core/training/checkpoint_files.h>
+#include <kolo/models/column_scale.h>
 #include <kolo/models/data.h>
 #include <kolo/models/folder_config_internal.h>
 #include <kolo/models/programs/losses.h>
@@ -73,11 +75,11 @@ Json model_of(const TrainOptions& options) {
 }
 
 // Of all samples that the model has learnt from, those of earlier starts included.
-std::vector<float> column_largest(const TrainOptions& options, std::vector<float> largest) {
-  if (options.found && options.found->column_largest.size() == largest.size())
-    for (std::size_t i = 0; i < largest.size(); ++i)
-      largest[i] = std::max(largest[i], options.found->column_largest[i]);
-  return largest;
+void add_column_sizes(Json& data, const TrainOptions& options, ColumnSizes sizes) {
+  if (options.found) sizes = detail::joined(std::move(sizes), options.found->column_sizes);
+  data["column_largest"] = sizes.largest;
+  data["column_typical"] = sizes.typical;
+  data["column_filled"] = sizes.filled;
 }
 
 Json json_of(const SampleDigests& digests) {
@@ -91,13 +93,16 @@ Json json_of(const SampleDigests& digests) {
 }
 
 // Of this start and of those before it, that of other samples.
-std::vector<SampleDigests> trained_on(const TrainOptions& options, const SampleDigests& now) {
+std::vector<SampleDigests> trained_on(const TrainOptions& options, const TrainingData& data) {
   constexpr std::size_t kMostStarts = 16;
   std::vector<SampleDigests> trained;
-  if (now.samples > 0) trained.push_back(now);
-  if (options.found)
-    for (const SampleDigests& before : options.found->trained)
-      if (before != now && trained.size() < kMostStarts) trained.push_back(before);
+  const auto add = [&](const SampleDigests& one) {
+    const bool is_new = std::find(trained.begin(), trained.end(), one) == trained.end();
+    if (one.samples > 0 && is_new && trained.size() < kMostStarts) trained.push_back(one);
+  };
+  if (data.digests) add(*data.digests);
+  if (options.found) std::for_each(options.found->trained.begin(), options.found->trained.end(), add);
+  std::for_each(data.learnt_before.begin(), data.learnt_before.end(), add);
   return trained;
 }
 
@@ -154,9 +159,18 @@ void check_samples(const TrainOptions& options, const SampleKind& kind) {
     throw InvalidArgumentError(
         "--data: {} is no table, and the model in {} was trained on one; they must be alike", kind.name,
         config.folder);
-  if (config.sample == kind.shape && config.dtype == name(kind.dtype) && config.classes == kind.classes &&
-      config.class_names == kind.class_names && config.label_kind == kind.label_kind)
-    return;
+  // Classes without names are called by their numbers.
+  const auto class_name = [](const std::vector<std::string>& names, std::int64_t i) {
+    return names.empty() ? std::to_string(i) : names[static_cast<std::size_t>(i)];
+  };
+  bool are_same = config.sample == kind.shape && config.dtype == name(kind.dtype) &&
+                  config.classes == kind.classes && config.label_kind == kind.label_kind;
+  if (are_same && config.class_names != kind.class_names) {
+    are_same = config.label_kind == LabelKind::one_class;
+    for (std::int64_t i = 0; are_same && i < kind.classes; ++i)
+      are_same = class_name(config.class_names, i) == class_name(kind.class_names, i);
+  }
+  if (are_same) return;
   throw InvalidArgumentError(
       "--data: {} has samples {}, and the model in {} was trained on {}; they must be alike", kind.name,
       text_of(kind.shape, name(kind.dtype), kind.class_names, kind.classes, kind.label_kind), config.folder,
@@ -181,11 +195,11 @@ void write_folder_config(const std::string& folder, const TrainOptions& options,
   const std::string before = folder_config_text(folder);
   Json config = what_trains(options);
   config["data"] = data_of(data.kind(), data.format);
-  if (data.kind().table) config["data"]["column_largest"] = column_largest(options, data.column_largest);
+  if (data.kind().table) add_column_sizes(config["data"], options, data.column_sizes);
   if (data.characters) config["data"]["characters"] = *data.characters;
-  const std::vector<SampleDigests> trained = trained_on(options, data.digests);
+  const std::vector<SampleDigests> trained = trained_on(options, data);
   for (std::size_t i = 0; i < trained.size(); ++i)
-    if (i == 0) config["data"]["drawn"] = json_of(trained[i]);
+    if (i == 0 && data.digests && trained[0] == *data.digests) config["data"]["drawn"] = json_of(trained[i]);
     else config["data"]["drawn_before"].push_back(json_of(trained[i]));
   config["loss"] = loss_name(options, data.kind());
   config.update(how_trained(options, global_batch));

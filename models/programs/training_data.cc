@@ -1,5 +1,6 @@
 #include <kolo/models/programs/training_data.h>
 
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,6 +20,8 @@
 #include <kolo/core/runtime/pools.h>
 #include <kolo/models/column_scale.h>
 #include <kolo/models/data.h>
+#include <kolo/models/folder_config.h>
+#include <kolo/models/paths.h>
 #include <kolo/models/programs/kept_switches.h>
 #include <kolo/models/programs/losses.h>
 #include <kolo/models/samples_internal.h>
@@ -32,6 +35,8 @@ constexpr std::int64_t kMostRead = 10000, kMostDecoded = 1000;  // samples that 
 DataRequest request_of(const TrainOptions& options) {
   const Model& model = find_model(options.model);
   DataRequest request{.data = options.data, .sample = model.sample, .input = model.input};
+  for (const std::string& folder : {options.checkpoint_dir, options.log_dir, options.tensorboard})
+    if (!folder.empty()) request.outputs.push_back(folder);
   if (!options.augment.empty()) request.augmentation = augmentation_from(options.augment);
   request.table = {.target = options.target, .ignore = options.ignore, .missing = options.missing};
   if (!options.loss.empty()) request.label_kind = find_loss(options.loss)->of;
@@ -93,6 +98,29 @@ std::string testing_text(const TrainOptions& options, const TrainingData& data) 
   return fmt::format("{} ({}/{} names them)", text, options.checkpoint_dir, kDrawnFile);
 }
 
+// It changes pixels of pictures alone. Folders of earlier versions kept the switch for other data, too.
+void check_augmentation(const TrainOptions& options, const TrainingData& data) {
+  const SampleKind& kind = data.train->kind();
+  const bool are_pictures = kind.shape.rank() == 3 && data.format != kArraysFormat;
+  if (options.augment.empty() || are_pictures || options.found) return;
+  throw InvalidArgumentError("--augment is for pictures, and {} {}; leave it out", kind.name,
+                             kind.table                 ? "is a table"
+                             : kind.dtype == DType::i32 ? "is a text"
+                                                        : "holds arrays, which stay as they are");
+}
+
+// By the weights that --init-from names: of a checkpoint folder, or a file in it. Other folders have other
+// files of that name.
+std::vector<SampleDigests> learnt_by(const std::string& weights) {
+  try {
+    const std::filesystem::path path(weights);
+    const auto found = load_folder_config(detail::is_folder(path) ? weights : folder_of(weights));
+    return found ? found->trained : std::vector<SampleDigests>{};
+  } catch (const DataLossError&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 TrainingData load_training_data(const TrainOptions& options, bool training) {
@@ -114,14 +142,17 @@ TrainingData load_training_data(const TrainOptions& options, bool training) {
   data.test = std::move(splits.test);
   data.format = std::move(splits.format);
   data.drawn = std::move(splits.drawn);
-  data.digests = std::move(splits.digests);
   if (data.test) check_splits(data.train->kind(), data.test->kind());
+  check_augmentation(options, data);
   const SampleKind& kind = data.train->kind();
   if (process().rank != 0) return data;
   log_info("data: {}, loss {}, {}", description(*data.train), loss_name(options, kind),
            testing_text(options, data));
-  if (kind.table) data.column_largest = detail::largest_by_column(*kind.table, *data.train);
-  if (!options.checkpoint_dir.empty()) data.characters = characters_of(*data.train);
+  if (kind.table) data.column_sizes = detail::sizes_of_columns(*kind.table, *data.train);
+  if (options.checkpoint_dir.empty()) return data;
+  data.characters = characters_of(*data.train);
+  if (splits.digests) data.digests = splits.digests();
+  if (!options.init_from.empty()) data.learnt_before = learnt_by(options.init_from);
   return data;
 }
 

@@ -27,10 +27,12 @@ struct TrainingData {
   std::shared_ptr<const SampleSet> test;   // nullptr: there is none
   std::string format;                      // as DataSplits has it, for a training
   std::vector<std::string> drawn;          // the same
-  SampleDigests digests;                   // the same
-  // Of rank 0, looked for once, because a folder's config.json is written several times: of each of a table's
-  // features the training samples' largest absolute number; of a text its characters (characters_of).
-  std::vector<float> column_largest;
+  // Of rank 0, looked for once, because a folder's config.json is written several times: by what the samples
+  // are known again, and those from which --init-from's weights have learnt; how large the training samples'
+  // numbers are in each column of a table; of a text its characters (characters_of).
+  std::optional<SampleDigests> digests;
+  std::vector<SampleDigests> learnt_before;
+  ColumnSizes column_sizes;
   std::optional<std::string> characters;
   // Of the training samples, for --normalize; the second of the numbers to find.
   std::optional<SampleStatistics> statistics, label_statistics;

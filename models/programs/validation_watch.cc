@@ -4,8 +4,10 @@
 
 #include <filesystem>
 #include <set>
+#include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
@@ -14,6 +16,7 @@
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/global_step.h>
 #include <kolo/core/training/inference_graph.h>
+#include <kolo/models/samples.h>
 
 namespace kolo::models {
 namespace {
@@ -31,6 +34,29 @@ std::vector<Variable> of_the_network(Output inferred, const std::vector<Variable
   return found;
 }
 
+// A number to find that is the same in all test samples: R² divides by its spread. Pictures would have to be
+// decoded to be asked.
+void check_spread(const std::string& option, const BestValue& value, const SampleSet& test) {
+  const SampleKind& kind = test.kind();
+  if (value.metric() != "test_r2" || kind.decoded) return;
+  const Batch one{.samples = Tensor(kind.dtype, batch_shape(kind, 1)),
+                  .labels = Tensor(label_dtype(kind), labels_shape(kind, 1))};
+  std::vector<bool> varies(static_cast<std::size_t>(kind.classes));
+  std::vector<float> first;
+  for (std::int64_t i = 0; i < test.size(); ++i) {
+    test.read(i, nullptr, one, 0);
+    const auto numbers = one.labels.span<float>();
+    if (i == 0) first.assign(numbers.begin(), numbers.end());
+    for (std::size_t k = 0; k < varies.size(); ++k) varies[k] = varies[k] || numbers[k] != first[k];
+  }
+  for (std::size_t k = 0; k < varies.size(); ++k)
+    if (!varies[k])
+      throw InvalidArgumentError(
+          "--{} test_r2: {} is {:g} in all {} test samples, so R² is not a number; test_rmse and test_mae "
+          "are",
+          option, kind.class_name(static_cast<std::int64_t>(k)), first[k], test.size());
+}
+
 }  // namespace
 
 ValidationWatch::ValidationWatch(const TrainOptions& options, const TrainingData& data, Output inferred,
@@ -45,6 +71,7 @@ ValidationWatch::ValidationWatch(const TrainOptions& options, const TrainingData
     if (data.test == nullptr)
       throw InvalidArgumentError("--{} needs test samples, and {} has none",
                                  value == &stops_ ? "early-stopping" : "keep-best", data.kind().name);
+    check_spread(value == &stops_ ? "early-stopping" : "keep-best", **value, *data.test);
   }
   if (!keeps_ || process().rank != 0) return;
   std::error_code failed;
@@ -78,6 +105,9 @@ void ValidationWatch::note(Session& session, std::int64_t step, const Evaluation
                            bool is_counted) {
   if (stops_ && is_counted && stops_->noted() != step) stops_->note(step, evaluation);
   if (keeps_ && keeps_->note(step, evaluation) && saver_) keep(session, step);
+  if (keeps_ && saver_ && !keeps_->is_known() && !std::exchange(has_warned_, true))
+    log_warning("--keep-best {}: it is not a number at step {}, and nothing is kept before it is one",
+                keeps_->metric(), step);
 }
 
 void ValidationWatch::keep(Session& session, std::int64_t step) {
@@ -89,8 +119,8 @@ void ValidationWatch::keep(Session& session, std::int64_t step) {
 
 std::string ValidationWatch::why_to_stop() const {
   if (!stops_ || stops_->waited() < options_.early_stopping.patience) return "";
-  return fmt::format("no better in {} evaluations (--early-stopping): the best is {}", stops_->waited(),
-                     stops_->text());
+  return fmt::format("no better in {} evaluations (--early-stopping): {}{}", stops_->waited(),
+                     stops_->is_known() ? "the best is " : "", stops_->text());
 }
 
 }  // namespace kolo::models

@@ -47,6 +47,7 @@ class ValidationWatch {
   const TrainOptions& options_;
   std::optional<BestValue> stops_, keeps_;
   std::optional<Saver> saver_;
+  bool has_warned_ = false;
   const Output inferred_;
   const std::function<void(const std::string& folder)> write_config_;
 };

@@ -38,7 +38,6 @@ class Cifar10 : public testing::Test {
 TEST_F(Cifar10, JoinsTheTrainingBatchesThatAreThere) {
   write("data_batch_1.bin", record(3, 1, 2, 3) + record(9, 4, 5, 6));
   write("data_batch_2.bin", record(0, 7, 8, 9));
-  write("data_batch_4.bin", record(1, 0, 0, 0));  // behind a gap
   const Dataset train = load_cifar10(folder_.path(), Split::train);
   EXPECT_EQ(train.images.shape(), (Shape{3, 3, 32, 32}));
   EXPECT_THAT(train.labels.span<std::uint8_t>(), ElementsAre(3, 9, 0));
@@ -46,6 +45,14 @@ TEST_F(Cifar10, JoinsTheTrainingBatchesThatAreThere) {
   EXPECT_EQ(last[0], 7);
   EXPECT_EQ(last[32 * 32], 8);
   EXPECT_EQ(last[kPixels - 1], 9);
+}
+
+TEST_F(Cifar10, RefusesBatchesWithAGap) {
+  write("data_batch_1.bin", record(3, 1, 2, 3));
+  write("data_batch_3.bin", record(1, 0, 0, 0));
+  EXPECT_THAT([&] { load_cifar10(folder_.path(), Split::train); },
+              ThrowsMessage<NotFoundError>(AllOf(HasSubstr("data_batch_2.bin: it is not there"),
+                                                 HasSubstr("and data_batch_3.bin is"))));
 }
 
 TEST_F(Cifar10, IsToldByTheFilesOfAFolder) {

@@ -41,7 +41,7 @@ class Written(Config):
         config = self.config()
         self.assertEqual(config["model"], {"name": "mlp"})
         self.assertEqual(config["data"], {"name": "generated digits", "format": "generated digits", "sample": [1, 28, 28], "dtype": "f32",
-                                          "labels": "classes", "classes": 10})
+                                          "labels": "classes", "classes": 10, "largest": 1})
         self.assertEqual(config["preprocessing"], {"normalize": False, "augment": False})
         self.assertEqual((config["optimizer"], config["learning_rate"], config["precision"]), ("momentum", 0.02, "automatic"))
         self.assertEqual((config["global_batch"], config["seed"]), (16, 5))

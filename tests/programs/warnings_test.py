@@ -3,38 +3,14 @@
 import json
 import random
 import shutil
-import struct
 import unittest
 
+from data_files import DataFiles
 from data_test import npy, png
-from programs import ProgramTest, run
+from programs import run
 
 
-class Warnings(ProgramTest):
-    def setUp(self):
-        super().setUp()
-        self.ck, self.numbers = self.folder / "ck", random.Random(1)
-
-    def train(self, model, data, *args, steps=2, ranks=1):
-        return run("kolo-train", "--model", model, "--data", data, "--batch-size", 4, "--threads", 1, "--steps", steps, "--json", *args, ranks=ranks)
-
-    def ask(self, *args):
-        return run("kolo-train", "--checkpoint-dir", self.ck, "--threads", 1, "--json", *args)
-
-    def table(self, header, rows):
-        path = self.folder / "t.csv"
-        path.write_text(header + "\n" + "".join(row + "\n" for row in rows))
-        return path
-
-    def arrays(self, name, dtype, scale, labels=(0, 1, 2), split="train", count=12):
-        folder = self.folder / name
-        folder.mkdir(exist_ok=True)
-        pixels = [self.numbers.randrange(256) for _ in range(count * 784)]
-        data = bytes(pixels) if dtype == "|u1" else struct.pack(f"<{len(pixels)}f", *(scale * pixel for pixel in pixels))
-        (folder / f"x_{split}.npy").write_bytes(npy(dtype, f"({count}, 28, 28)", data))
-        (folder / f"y_{split}.npy").write_bytes(npy("|u1", f"({count},)", bytes(labels[i % len(labels)] for i in range(count))))
-        return folder
-
+class Warnings(DataFiles):
     def test_pixels_of_another_scale_are_told(self):
         words = "its numbers are up to 255, and the model was trained on numbers up to 1; pixels must be divided by 255"
         known = self.arrays("known", "|u1", 1)
@@ -208,17 +184,6 @@ class Warnings(ProgramTest):
         tested = self.assert_ok(self.ask("--evaluate")).done
         self.assertEqual(sum(map(sum, tested["confusion"])), len(names))
 
-    def pictures(self, name, count=40):
-        for i in range(count):
-            path = self.folder / name / ("left", "right")[i % 2] / f"{i}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(png([[self.numbers.randrange(256) for _ in range(28)] for _ in range(28)]))
-        return self.folder / name
-
-    def evaluated(self, data):
-        result = self.assert_ok(self.ask("--evaluate", "--data", data))
-        return sum(map(sum, result.done["confusion"])), result.err
-
     def test_another_spelling_of_the_same_path_tests_what_was_drawn_alone(self):
         pets, tables = self.pictures("pets"), self.folder / "tables"
         tables.mkdir()
@@ -357,6 +322,31 @@ class Warnings(ProgramTest):
         tested, said = self.evaluated(pets)
         self.assertEqual(tested, len(names) - 1)
         self.assertNotIn("--data", said)
+
+    def test_samples_that_the_first_weights_had_learnt_are_known_again(self):
+        rows = [f"{self.numbers.random()},{i % 2}" for i in range(200)]
+        first = self.table("a,label", rows, "first.csv")
+        other = self.table("a,label", [f"{self.numbers.random()},{i % 2}" for i in range(200)], "other.csv")
+        self.assert_ok(self.train("mlp", first, "--checkpoint-dir", self.folder / "before"))
+        drawn = len((self.folder / "before" / "testing.txt").read_text().splitlines())
+        for name, seed in (("before", 1), ("before/model.ckpt-2", 2)):
+            self.ck = self.folder / f"ck{seed}"
+            said = self.assert_ok(self.train("mlp", other, "--init-from", self.folder / name, "--seed", seed, "--checkpoint-dir", self.ck)).err
+            self.assertNotIn("learnt", said)
+            tested, said = self.evaluated(first)
+            self.assertEqual(tested, drawn if seed == 1 else 200)  # with another seed others are drawn
+            if seed == 2:
+                self.assertIn(f"64 of 64 samples that the training had are among these 200, so that it may have learnt from about {200 - drawn} of them", said)
+            self.assertLess(self.evaluated(other)[0], 40)
+
+    def test_pictures_that_were_renamed_in_place_are_told(self):
+        pets = self.pictures("pets", 120)
+        self.assert_ok(self.train("lenet", pets, "--checkpoint-dir", self.ck))
+        for picture in sorted(pets.rglob("*.png")):
+            picture.rename(picture.with_name(f"n{picture.name}"))
+        tested, said = self.evaluated(pets)
+        self.assertEqual(tested, 120)
+        self.assertIn("samples that the training had are among these 120, so that it may have learnt from about", said)
 
     def test_other_tables_of_rows_that_are_alike_are_not_known_again(self):
         def rows(seed):

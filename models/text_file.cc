@@ -1,0 +1,101 @@
+#include <kolo/models/text_file.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <kolo/models/folder_contents.h>
+#include <kolo/models/seen_samples.h>
+
+namespace kolo::models::detail {
+namespace {
+
+using Found = std::shared_ptr<const SampleSet>;
+
+constexpr double kTrainingText = 0.9;  // share of a text; the rest is for testing
+
+// By its lines a text is known again. Short ones other texts have as well.
+struct Lines {
+  std::string text;
+  std::vector<std::pair<std::size_t, std::size_t>> places = {};  // begin and length
+
+  std::string_view line(std::int64_t i) const {
+    const auto [begin, length] = places[static_cast<std::size_t>(i)];
+    return std::string_view(text).substr(begin, length);
+  }
+};
+
+std::shared_ptr<const Lines> lines_of(const Text& text) {
+  constexpr std::size_t kShort = 24;
+  const auto lines = std::make_shared<Lines>();
+  lines->text.reserve(text.tokens().size());
+  for (const std::int32_t token : text.tokens())
+    lines->text += text.alphabet()[static_cast<std::size_t>(token)];
+  const std::string& all = lines->text;
+  for (std::size_t begin = 0; begin < all.size();) {
+    const std::size_t end = std::min(all.find('\n', begin), all.size());
+    if (end - begin >= kShort) lines->places.emplace_back(begin, end - begin);
+    begin = end + 1;
+  }
+  return lines;
+}
+
+// Those of the last tenth.
+std::vector<std::int64_t> drawn_of(const Lines& lines) {
+  const auto training =
+      static_cast<std::size_t>(std::llround(kTrainingText * static_cast<double>(lines.text.size())));
+  std::vector<std::int64_t> drawn;
+  for (std::size_t i = 0; i < lines.places.size(); ++i)
+    if (lines.places[i].first >= training) drawn.push_back(static_cast<std::int64_t>(i));
+  return drawn;
+}
+
+SampleContents contents_of(std::shared_ptr<const Lines> lines) {
+  const std::int64_t count = std::ssize(lines->places);
+  return {.count = count, .digest = [lines = std::move(lines)](std::int64_t i) {
+            return digest_of_bytes(std::as_bytes(std::span(lines->line(i))));
+          }};
+}
+
+// Nothing where it is too short for a sample to test with.
+Found part_of(const std::filesystem::path& file, const std::shared_ptr<const Text>& text,
+              const DataRequest& request, TextSamplesOptions options) {
+  options.length = request.sample.dim(0);
+  const auto bytes = static_cast<double>(text->tokens().size()) * (options.end - options.begin);
+  if (options.begin > 0 && bytes <= static_cast<double>(options.length + 1)) return nullptr;
+  return text_samples(last_name(file), text, options);
+}
+
+}  // namespace
+
+DataSplits text_samples_of_file(const std::filesystem::path& file, const DataRequest& request,
+                                Wanted wanted) {
+  const auto text = std::make_shared<const Text>(Text::read(file.string()));
+  DataSplits splits;
+  TextSamplesOptions testing{.begin = kTrainingText, .end = 1};
+  if (request.whole || !request.trained.empty()) {
+    const auto lines = lines_of(*text);
+    if (!is_shared_out(request, wanted, drawn_of(*lines), contents_of(lines), testing.warnings)) {
+      testing.begin = 0;
+      testing.note = "all of it for testing";
+    }
+  }
+  if (wanted.train) {
+    splits.train = part_of(file, text, request, {.begin = 0, .end = kTrainingText});
+    splits.digests = [text] {
+      const auto lines = lines_of(*text);
+      return digests_of(drawn_of(*lines), contents_of(lines));
+    };
+  }
+  if (wanted.test) splits.test = part_of(file, text, request, testing);
+  return splits;
+}
+
+}  // namespace kolo::models::detail

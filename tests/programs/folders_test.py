@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""What kolo-train takes of a folder of data, and what of it is none: its own checkpoints, logs and predictions, and links that lead back up."""
+import re
+import unittest
+
+from data_files import DataFiles
+
+
+class Folders(DataFiles):
+    def evaluation(self, *args):
+        result = self.assert_ok(self.ask("--evaluate", *args))
+        return result.err
+
+    def test_checkpoints_and_logs_among_pictures_are_no_class(self):
+        pets = self.pictures("pets")
+        self.ck, logs = pets / "ck", pets / "logs"
+        for steps in (2, 4):
+            said = self.assert_ok(self.train("lenet", pets, "--checkpoint-dir", self.ck, "--log-dir", logs, "--tensorboard", pets / "board",
+                                             "--validate-every", 1, "--keep-best", "test_loss", steps=steps)).err
+            self.assertIn("2 classes (left: ", said)
+        self.assertRegex(self.evaluation(), r"2 classes .*left out: 1 folder board/, 1 folder ck/, 1 folder logs/")
+        self.assertIn("2 classes", self.assert_ok(self.train("lenet", pets)).err)  # other options name none of these folders
+        self.ck = pets / "ck" / "best"
+        self.evaluation()
+        self.ck = pets
+        for steps in (2, 4):
+            said = self.assert_ok(self.train("lenet", pets, "--checkpoint-dir", pets, "--validate-every", 1, "--keep-best", "test_loss", steps=steps)).err
+        self.assertRegex(said, r"left out: .*\d+ files of kolo's checkpoints and logs")
+
+    def test_a_class_with_checkpoints_among_its_pictures_stays_one(self):
+        pets = self.pictures("pets")
+        self.ck = pets / "left"
+        for steps in (2, 3):
+            self.assertIn("2 classes (left: ", self.assert_ok(self.train("lenet", pets, "--checkpoint-dir", self.ck, steps=steps)).err)
+        self.assertIn("2 classes (left: ", self.evaluation())
+
+    def test_an_empty_folder_is_still_a_class_without_pictures(self):
+        pets = self.pictures("pets")
+        (pets / "other").mkdir()
+        (pets / "other" / "config.json").write_text("{}")
+        self.assert_one_line(self.train("lenet", pets), 1, "pets/other: a class without images")
+
+    def test_checkpoints_beside_a_text_are_no_text(self):
+        books = self.folder / "books"
+        books.mkdir()
+        (books / "one.txt").write_text("the quick brown fox jumps over the lazy dog.\n" * 40)
+        self.ck = books
+        sizes = ("--width", 8, "--heads", 1, "--layers", 1, "--context", 8)
+        for steps in (2, 3):
+            self.assert_ok(self.train("gpt", books, *sizes, "--checkpoint-dir", books, "--log-dir", books, steps=steps))
+        self.evaluation()
+        (books / "two.txt").write_text("b")
+        self.assert_one_line(self.train("gpt", books), 1, "in which 2 files lie, such as one.txt")
+
+    def test_predictions_beside_their_data_are_no_data(self):
+        tables = self.folder / "tables"
+        tables.mkdir()
+        for i in range(2):
+            self.table("a,label", [f"{k % 7 - i},{'xy'[k % 2]}" for k in range(30)], f"tables/t{i}.csv")
+        self.assert_ok(self.train("mlp", tables, "--checkpoint-dir", self.ck))
+        self.assert_ok(self.ask("--predict", tables / "t0.csv", "--output", tables / "pred.csv"))
+        said = self.evaluation()
+        self.assertIn("left out: 1 table of predictions", said)
+        self.assertIn("60 rows", said)
+        named = self.folder / "named"
+        named.mkdir()
+        for i in range(20):
+            (named / f"{i}.png").write_bytes(self.picture())
+        for labels, columns in (("tags", [f"{i}.png,{('a|b', 'b')[i % 2]}" for i in range(20)]), ("class", [f"{i}.png,{'ab'[i % 2]}" for i in range(20)])):
+            (named / "t.csv").write_text(f"file,{labels}\n" + "\n".join(columns) + "\n")
+            self.ck = self.folder / f"ck-{labels}"
+            self.assert_ok(self.train("lenet", named, "--checkpoint-dir", self.ck))
+            self.assert_ok(self.ask("--predict", named, "--output", named / "pred.csv"))
+            self.assertIn("1 table of predictions", self.evaluation())
+        (named / "t.csv").unlink()
+        (named / "pred.csv").write_text("name,class,share\n" + "".join(f"{i}.png,{'ab'[i % 2]},0.9\n" for i in range(20)))
+        self.assertIn("--predict has written, and a model's answers are taken for labels", self.assert_ok(self.train("lenet", named)).err)
+
+    def test_tables_with_names_are_no_predictions(self):
+        tables = self.folder / "tables"
+        tables.mkdir()
+        for i in range(2):
+            self.table("name,a,label", [f"n{k},{k % 7 - i},{k % 2}" for k in range(30)], f"tables/t{i}.csv")
+        said = self.assert_ok(self.train("mlp", tables, "--ignore", "name")).err
+        self.assertIn("60 rows", said)
+        self.assertNotIn("predictions", said)
+
+    def test_links_that_lead_back_up_are_left_out(self):
+        pets = self.pictures("pets")
+        (pets / "left" / "loop").symlink_to("..")
+        (pets / "all").symlink_to(".")
+        other = self.folder / "other"
+        other.mkdir()
+        (other / "back").symlink_to(pets)
+        (other / "x.png").write_bytes(self.picture())
+        (pets / "right" / "more").symlink_to(other)
+        said = self.assert_ok(self.train("lenet", pets)).err
+        self.assertIn("2 links that lead back up", said)
+        left, right, testing = map(int, re.search(r"\(left: (\d+), right: (\d+)\).* and (\d+) for testing", said).groups())
+        self.assertEqual(left + right + testing, 41, said)
+
+    def test_a_gap_between_cifars_batches_is_refused(self):
+        record = bytes([1]) + bytes(3072)
+        cifar = self.folder / "cifar"
+        cifar.mkdir()
+        for i in (1, 3):
+            (cifar / f"data_batch_{i}.bin").write_bytes(record * 8 + bytes(3073))
+        self.assert_one_line(self.train("cifar10", cifar), 1, "data_batch_2.bin: it is not there, and data_batch_3.bin is")
+
+
+if __name__ == "__main__":
+    unittest.main()
