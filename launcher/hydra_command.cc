@@ -6,13 +6,20 @@
 
 namespace kolo::launcher {
 
+std::string host_lines_of_hydra(const Options& options, const Surroundings&) {
+  std::string lines;
+  for (const Host& host : options.hosts) lines += format_hosts({host}) + "\n";
+  return lines;
+}
+
 std::vector<std::string> compose_hydra(const Options& options, const Surroundings& found, bool tagged) {
   if (!options.hostfile.empty())
     throw InvalidArgumentError(
         "--hostfile {}: users and IPv6 are for Open MPI's mpirun; {} takes plain names of hosts",
         options.hostfile, kHydra);
   std::vector<std::string> command = {kHydra, "-n", std::to_string(options.ranks)};
-  if (!options.hosts.empty()) command.insert(command.end(), {"-hosts", format_hosts(options.hosts)});
+  if (!options.host_list.empty()) command.insert(command.end(), {"-f", options.host_list});
+  else if (!options.hosts.empty()) command.insert(command.end(), {"-hosts", format_hosts(options.hosts)});
   if (!args_bind(options)) {
     const auto cores = cores_to_bind(options, found);
     const bool may_bind = options.bind == Bind::core || all_ranks_here(options, found);

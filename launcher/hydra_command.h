@@ -15,6 +15,7 @@ inline constexpr const char* kHydra = "mpiexec.hydra";
 /// Its name first and the program last. Hydra hands the whole environment to all hosts. Ranks are bound where
 /// all are here or --bind asks for it: which hosts are one machine is not looked for. Throws
 /// InvalidArgumentError as compose_mpirun does, and for a hostfile that only mpirun understands.
+std::string host_lines_of_hydra(const Options& options, const Surroundings& found);
 std::vector<std::string> compose_hydra(const Options& options, const Surroundings& found, bool tagged);
 
 }  // namespace kolo::launcher

@@ -19,6 +19,7 @@
 #include <kolo/core/base/count_of.h>
 #include <kolo/core/base/launcher.h>
 #include <kolo/launcher/child.h>
+#include <kolo/launcher/host_list.h>
 #include <kolo/launcher/job_end.h>
 #include <kolo/launcher/job_folders.h>
 #include <kolo/launcher/output.h>
@@ -78,6 +79,7 @@ class Job {
   const std::string hostname_;
   std::optional<RankPipes> pipes_;
   std::optional<JobFolders> folders_;
+  std::optional<HostList> host_list_;
   OutputSink out_{STDOUT_FILENO}, err_{STDERR_FILENO};
   OutputRouter router_;
   JobEnd end_;
@@ -127,6 +129,8 @@ Job::Job(const Options& options, const Surroundings& found, detail::StopTime& st
       router_(options, tagged_ ? std::optional(starter_.marks(found)) : std::nullopt, out_, err_, files),
       end_(options, found.hostname, router_) {
   Options redirected = options;
+  host_list_ = HostList::of(options, found);
+  if (host_list_) redirected.host_list = host_list_->path();
   if (here_) {
     pipes_.emplace(options.ranks);
     redirected.program = pipes_->redirect(options.program);

@@ -248,6 +248,13 @@ bool all_ranks_here(const Options& options, const Surroundings& found) {
                      [&](const Host& host) { return is_this_machine(host.name, found.hostname); });
 }
 
+std::string host_lines_of_mpirun(const Options& options, const Surroundings& found) {
+  std::string lines;
+  for (const Host& host : as_mpirun_knows_them(options.hosts, found.hostname))
+    lines += fmt::format("{} slots={}\n", host.name, host.slots);
+  return lines;
+}
+
 std::vector<std::string> compose_mpirun(const Options& options, const Surroundings& found, bool tagged) {
   const int local_ranks = ranks_per_machine(options, found);
   std::vector<std::string> command = {"mpirun"};
@@ -262,7 +269,9 @@ std::vector<std::string> compose_mpirun(const Options& options, const Surroundin
   const bool as_given =
       hosts == options.hosts ||
       std::any_of(hosts.begin(), hosts.end(), [](const Host& host) { return host.hostfile_alone; });
-  if (!options.hostfile.empty() && as_given) command.insert(command.end(), {"--hostfile", options.hostfile});
+  if (!options.host_list.empty()) command.insert(command.end(), {"--hostfile", options.host_list});
+  else if (!options.hostfile.empty() && as_given)
+    command.insert(command.end(), {"--hostfile", options.hostfile});
   else if (!hosts.empty()) command.insert(command.end(), {"--host", format_hosts(hosts)});
   // Open MPI's own modules for Slurm know the first component of a heterogeneous job alone.
   if (options.allotment && options.allotment->groups > 1)

@@ -50,6 +50,9 @@ std::vector<std::string> program_of_ranks(const Options& options, const Surround
 /// cores than this machine has.
 std::vector<std::string> compose_mpirun(const Options& options, const Surroundings& found, bool tagged);
 
+/// `a slots=2` for each host.
+std::string host_lines_of_mpirun(const Options& options, const Surroundings& found);
+
 /// The variables that the ranks get from kolorun: by name, `NAME` or `NAME=VALUE`. Throws
 /// InvalidArgumentError if -x names a variable that is not set.
 std::map<std::string, std::string> exported_variables(const Options& options, const Surroundings& found);

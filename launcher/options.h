@@ -21,6 +21,7 @@ struct Options {
   std::vector<Host> hosts;             // --host, --hostfile, or the allotment's; empty: this machine
   std::optional<Allotment> allotment;  // what a batch system has set aside, also where hosts are named
   std::string hostfile;               // --hostfile, where mpirun has to read it itself (Host::hostfile_alone)
+  std::string host_list;              // the path of a HostList with `hosts`; "": the command line names them
   Bind bind = Bind::automatic;        // --bind
   Prefix prefix = Prefix::automatic;  // --prefix
   Launcher launcher = Launcher::automatic;  // --launcher; choose_launcher makes it one of the others

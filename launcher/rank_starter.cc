@@ -13,6 +13,9 @@ class ByMpirun final : public RankStarter {
                                    bool tagged) const override {
     return compose_mpirun(options, found, tagged);
   }
+  std::string host_lines(const Options& options, const Surroundings& found) const override {
+    return host_lines_of_mpirun(options, found);
+  }
   LineMarks marks(const Surroundings& found) const override {
     return found.mpi.has_prte() ? LineMarks::tags_and_blank : LineMarks::tags;
   }
@@ -26,6 +29,9 @@ class BySrun final : public RankStarter {
                                    bool tagged) const override {
     return compose_srun(options, found, tagged);
   }
+  std::string host_lines(const Options& options, const Surroundings& found) const override {
+    return host_lines_of_srun(options, found);
+  }
   LineMarks marks(const Surroundings&) const override { return LineMarks::labels; }
   // They are Slurm's daemons'.
   bool takes_ranks_with_it() const override { return false; }
@@ -37,6 +43,9 @@ class ByHydra final : public RankStarter {
   std::vector<std::string> compose(const Options& options, const Surroundings& found,
                                    bool tagged) const override {
     return compose_hydra(options, found, tagged);
+  }
+  std::string host_lines(const Options& options, const Surroundings& found) const override {
+    return host_lines_of_hydra(options, found);
   }
   LineMarks marks(const Surroundings&) const override { return LineMarks::tags; }
 };

@@ -26,6 +26,8 @@ class RankStarter {
   /// InvalidArgumentError for what cannot be started so.
   virtual std::vector<std::string> compose(const Options& options, const Surroundings& found,
                                            bool tagged) const = 0;
+  /// The lines of a HostList for it.
+  virtual std::string host_lines(const Options& options, const Surroundings& found) const = 0;
   virtual LineMarks marks(const Surroundings& found) const = 0;
   /// True if ranks of this machine are its children: kolorun then reads and signals them itself. All others
   /// hand a SIGUSR1 on to the ranks.

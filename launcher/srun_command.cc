@@ -41,12 +41,12 @@ std::string obstacle(const Options& options, const Ask& ask, const Mpi& mpi) {
 }
 
 // Each host once for each of its ranks: srun then gives the ranks out in this order.
-std::string hosts_of_ranks(const Options& options) {
+std::string hosts_of_ranks(const Options& options, const char* between) {
   const std::vector<int> counts = ranks_per_host(options.hosts, options.ranks);
   std::string list;
   for (size_t host = 0; host < counts.size(); ++host)
     for (int i = 0; i < counts[host]; ++i)
-      list += fmt::format("{}{}", list.empty() ? "" : ",", options.hosts[host].name);
+      list += fmt::format("{}{}", list.empty() ? "" : between, options.hosts[host].name);
   return list;
 }
 
@@ -75,6 +75,10 @@ bool starts_by_slurm(const Options& options) {
          std::find(options.mpi_args.begin(), options.mpi_args.end(), "plm") == options.mpi_args.end();
 }
 
+std::string host_lines_of_srun(const Options& options, const Surroundings&) {
+  return hosts_of_ranks(options, "\n") + "\n";
+}
+
 std::vector<std::string> compose_srun(const Options& options, const Surroundings& found, bool tagged) {
   std::vector<std::string> command = {"env"};
   for (const auto& [name, entry] : exported_variables(options, found))
@@ -93,8 +97,10 @@ std::vector<std::string> compose_srun(const Options& options, const Surroundings
   if (options.allotment->groups > 1) {
     command.push_back(fmt::format("--het-group=0-{}", options.allotment->groups - 1));
   } else {
-    command.insert(command.end(), {"-n", std::to_string(options.ranks), "-w", hosts_of_ranks(options),
-                                   "--distribution=arbitrary"});
+    const std::string& list = options.host_list;
+    command.insert(command.end(),
+                   {"-n", std::to_string(options.ranks), "-w",
+                    list.empty() ? hosts_of_ranks(options, ",") : list, "--distribution=arbitrary"});
     const std::vector<int>& all = options.allotment->cores;
     if (options.ranks > std::accumulate(all.begin(), all.end(), 0) && !all.empty())
       command.emplace_back("--overcommit");

@@ -30,6 +30,9 @@ bool starts_by_slurm(const Options& options);
 /// compose_mpirun does.
 std::vector<std::string> compose_srun(const Options& options, const Surroundings& found, bool tagged);
 
+/// A line for each rank: srun takes a -w with a slash for a file of them.
+std::string host_lines_of_srun(const Options& options, const Surroundings& found);
+
 /// Of a line of srun's --label, as `12: text`: the rank, and where its text starts; −1 and 0 for a line of
 /// srun's own.
 std::pair<int, size_t> find_label(std::string_view line);

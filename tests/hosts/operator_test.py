@@ -148,6 +148,15 @@ class Launcher(hosts.FolderTest):
         self.assertEqual(hosts.finish(job).code, 0)
 
 
+class ManyWorkers(hosts.FolderTest):
+    def test_more_workers_than_a_command_line_names_have_their_ranks(self):
+        with hosts.Hosts(34, slots=1) as cluster:
+            hostfile = self.folder / "hostfile"
+            hostfile.write_text("".join(f"{name} slots=1\n" for name in cluster.names[1:]))
+            result = cluster.run([KOLORUN, "--prefix", "never", "--bind", "none", "hostname"], env={"OMPI_MCA_orte_default_hostfile": str(hostfile)})
+            self.assertEqual(sorted(result.out.split()), sorted(cluster.names[1:]), result)
+
+
 class BatchSystems(hosts.FolderTest):
     """With the variables that PBS and LSF set, as their manuals have them: the batch systems themselves are not here."""
 

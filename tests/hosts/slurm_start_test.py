@@ -113,6 +113,15 @@ class Start(unittest.TestCase):
         self.assertIn("on node", self.lab.output(job))
 
 
+class ManyNodes(unittest.TestCase):
+    def test_more_nodes_than_a_command_line_names_have_their_ranks_in_order(self):
+        with slurm.Slurm(hosts.Hosts(33)) as lab:
+            for launcher in ("srun", "mpirun"):
+                with self.subTest(launcher=launcher):
+                    result = lab.run(["salloc", "-Q", "-N33", "-n66", KOLORUN, "--prefix", "always", "--launcher", launcher, "hostname"])
+                    self.assertEqual(sorted(result.out.splitlines()), sorted(f"[{rank}] node{rank // 2 + 1}" for rank in range(66)), result)
+
+
 class SlowSite(unittest.TestCase):
     """Slurm kills what does not end at SIGTERM after half a minute, as it does on most sites."""
 

@@ -65,9 +65,9 @@ TEST(Kolorun, PrintsItsVersion) {
 TEST(Kolorun, TellsWhatItWasBuiltWith) {
   const Ended ended = run({"--check-build"});
   EXPECT_EQ(ended.code, 0);
-  EXPECT_THAT(ended.out,
-              AllOf(HasSubstr("compiler: "), HasSubstr("MPI library: MPI 3"), HasSubstr("oneDNN: "),
-                    HasSubstr("mpirun: /"), HasSubstr("\nCUDA: "), HasSubstr("\nplug-in: ")));
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("compiler: "), HasSubstr("MPI library: MPI 3"),
+                               HasSubstr("oneDNN: "), HasSubstr("mpirun: /"), HasSubstr("\nsrun: "),
+                               HasSubstr("\nCUDA: "), HasSubstr("\nplug-in: ")));
   EXPECT_THAT(run({"--check-build"}, {"PATH=/nonexistent"}).out, HasSubstr("mpirun: not in PATH\n"));
 }
 

@@ -1,4 +1,4 @@
-// The commands of all launchers for the same twelve jobs, as they stand in commands/*.txt. After a change
+// The commands of all launchers for the same thirteen jobs, as they stand in commands/*.txt. After a change
 // that is meant, KOLO_TEST_WRITE_COMMANDS=1 writes these files anew, for the eye.
 #include <kolo/launcher/rank_starter.h>
 
@@ -65,6 +65,12 @@ const std::vector<Job>& jobs() {
          o.hosts = {{"a", 2}, {"b", 2}, {"c", 2}}, allot(o, {2, 2, 2});
          o.hosts = {{"a", 2}, {"c", 2}}, o.ranks = 4, o.stopped_exit_code = 75;
          o.elastic.emplace();
+       },
+       true},
+      {"a hundred hosts",
+       [](Options& o, Surroundings&) {
+         for (int i = 1; i <= 100; ++i) o.hosts.push_back({fmt::format("n{}", i), 2});
+         o.ranks = 200, o.host_list = "/proc/7/fd/9", allot(o, std::vector<int>(100, 4));
        },
        true},
       {"with words for the launcher", [](Options& o, Surroundings&) {
