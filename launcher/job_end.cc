@@ -30,11 +30,11 @@ void JobEnd::tell_failed_rank(int exit_code, bool is_forced) {
     return tell(fmt::format(
         "rank {} on {} {}", failed->rank, failed->host.empty() ? host_of(failed->rank) : failed->host,
         failed->how.empty() ? fmt::format("ended with exit code {}", failed->code) : failed->how));
-  // mpirun's block on that can be lost: then nobody has said a word.
-  const bool is_told = !first_line_.empty() || !start_failure(banner, options_, hostname_).empty() ||
-                       router_.launcher_has_spoken();
-  if (exit_code == 0 || is_forced || is_told) return;
+  // mpirun's block that names the rank can be lost, with -q and after its block that there is one, too.
   const auto& first = banner.first_end();
+  const bool is_told = !first_line_.empty() || !start_failure(banner, options_, hostname_).empty() ||
+                       (!first && router_.launcher_has_spoken());
+  if (exit_code == 0 || is_forced || is_told) return;
   if (first && first->by_signal) return tell_gone(first->rank, host_of(first->rank));
   const std::string who =
       first ? fmt::format("rank {} on {}", first->rank, host_of(first->rank)) : "kolorun: a rank";
