@@ -115,22 +115,41 @@ const float* operand(const void* memory, const Matrix& matrix, std::uint32_t ali
       on_host(current_gpu(), memory, static_cast<std::size_t>(matrix.extent()) * sizeof(float), alignment));
 }
 
+// rows x cols of it, row by row, as the product takes them.
+std::vector<float> rows_of(const float* from, const Matrix& matrix, bool transposed, bool rounds,
+                           std::int64_t rows, std::int64_t cols) {
+  std::vector<float> all(static_cast<std::size_t>(rows * cols));
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (std::int64_t col = 0; col < cols; ++col) {
+      float& x = all[static_cast<std::size_t>(row * cols + col)];
+      x = from[transposed ? matrix.at(col, row) : matrix.at(row, col)];
+      if (rounds) x = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffffe000);
+    }
+  return all;
+}
+
+// A row of the results at a time: each of them was most of what many tests computed.
 void multiply(const Choice& problem, const float* a, const float* b, float* c, float alpha, float beta) {
   const auto& [operation, la, lb, lc, alignment] = problem;
   const std::int64_t inner = operation.transpose_a ? la.rows : la.cols;
-  const auto taken = [rounds = operation.rounds](float x) {
-    return rounds ? std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffffe000) : x;
-  };
-  for (std::int64_t n = 0; n < lc.batch; ++n)
-    for (std::int64_t row = 0; row < lc.rows; ++row)
+  std::vector<float> sums(static_cast<std::size_t>(lc.cols));
+  for (std::int64_t n = 0; n < lc.batch; ++n) {
+    const auto x = rows_of(a + n * la.batch_step, la, operation.transpose_a, operation.rounds, lc.rows,
+                           inner),
+               y = rows_of(b + n * lb.batch_step, lb, operation.transpose_b, operation.rounds, inner,
+                           lc.cols);
+    for (std::int64_t row = 0; row < lc.rows; ++row) {
+      std::fill(sums.begin(), sums.end(), 0.0F);
+      for (std::int64_t k = 0; k < inner; ++k)
+        for (std::int64_t col = 0; col < lc.cols; ++col)
+          sums[static_cast<std::size_t>(col)] +=
+              x[static_cast<std::size_t>(row * inner + k)] * y[static_cast<std::size_t>(k * lc.cols + col)];
       for (std::int64_t col = 0; col < lc.cols; ++col) {
-        float sum = 0;
-        for (std::int64_t k = 0; k < inner; ++k)
-          sum += taken(a[n * la.batch_step + (operation.transpose_a ? la.at(k, row) : la.at(row, k))]) *
-                 taken(b[n * lb.batch_step + (operation.transpose_b ? lb.at(col, k) : lb.at(k, col))]);
         float& result = c[n * lc.batch_step + lc.at(row, col)];
-        result = alpha * sum + (beta == 0 ? 0 : beta * result);
+        result = alpha * sums[static_cast<std::size_t>(col)] + (beta == 0 ? 0 : beta * result);
       }
+    }
+  }
 }
 
 }  // namespace
