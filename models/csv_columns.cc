@@ -312,9 +312,6 @@ void find_by_place(CsvColumns& found, CsvFile& file, const Fields& fields, const
   }
   if (file.has_names && options.known && !schema.is_named && schema.is_of_table)
     found.warnings.push_back(warning_of_unnamed(file, fields));
-  if (schema.is_named)
-    found.notes.push_back(
-        fmt::format("columns of {} by their places, because its first line has no names", file.name()));
 }
 
 }  // namespace

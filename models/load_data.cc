@@ -27,7 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 using detail::is_file;
 using detail::is_folder;
-using detail::last_name;
 using detail::Wanted;
 using Found = std::shared_ptr<const SampleSet>;
 

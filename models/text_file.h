@@ -8,7 +8,7 @@
 
 namespace kolo::models::detail {
 
-/// The last tenth is for testing. To be tested with is all of another text, unless it holds lines that the
+/// The last tenth is for testing. To be tested with is all of another text, unless it is what the
 /// training had.
 DataSplits text_samples_of_file(const std::filesystem::path& file, const DataRequest& request, Wanted wanted);
 

@@ -38,6 +38,11 @@ TEST(Characters, OfAPromptMustBeThoseOfTheText) {
   EXPECT_NO_THROW(check_prompt("plain", ""));
 }
 
+TEST(Characters, ShowAccentsOfTheirOwnApartFromTheLetterInFront) {
+  EXPECT_THAT([] { check_prompt("x", "eü\u0301‍"); },
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("\"eü\u25cc\u0301")));
+}
+
 TEST(Text, NumbersItsBytesInOrder) {
   const Text text("banana\xff");
   EXPECT_EQ(text.alphabet(), "abn\xff");

@@ -56,6 +56,9 @@ class Hints(DataFiles):
         for result in (self.ask("--predict", named), self.ask("--evaluate", "--data", named)):
             self.assertIn('the training\'s table had no names in its first line, so the columns of this one are taken by their places: 1 "b", 2 "a", 3 "label"',
                           self.assert_ok(result).err)
+        self.ck = self.folder / "ck2"
+        self.said("mlp", named, "--checkpoint-dir", self.ck)
+        self.assertEqual(self.assert_ok(self.ask("--predict", path)).err.count("places"), 1)  # once is enough
 
     def test_what_stands_in_lines_that_are_dropped_is_no_class_and_no_word(self):
         rows = [f"{i},{'uv'[i % 2]},{'xy'[i % 2]}" for i in range(60)] + [",rare,none"]
