@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <kolo/core/base/stop_time.h>
+
 #include "tests/launcher/kolorun_program.h"
 
 namespace kolo::launcher {
@@ -95,6 +97,21 @@ TEST_F(InABatchJob, IsNotQueuedAgainAfterAnError) {
   const Ended ended = run({"--requeue", "-q", "sh", "-c", "exit 3"}, grid_engine_);
   EXPECT_EQ(ended.code, 3);
   EXPECT_THAT(ended.err, Not(HasSubstr("starts job")));
+}
+
+// The job's time ends in 9 s; the grace of a second is for who asks by a signal.
+TEST_F(InABatchJob, LeavesTheRanksWhatIsLeftOfItsTime) {
+  std::string end = kolo::detail::date_text(std::chrono::system_clock::now() + std::chrono::seconds(9));
+  end[end.find(' ')] = 'T';
+  std::vector<std::string> variables = slurm_;
+  variables.insert(variables.end(), {path_with("squeue", "echo " + end + "\n")});
+  const Ended ended =
+      run({"--launcher", "mpirun", "--host", "localhost", "--stop-before", "7", "--stop-grace", "1", "-q",
+           "sh", "-c", "trap 'sleep 3; echo saved; exit 0' TERM; while sleep 0.1; do :; done"},
+          variables);
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(ended.out, "saved\n");
+  EXPECT_THAT(ended.err, Not(HasSubstr("did not stop within")));
 }
 
 // Also where a hostfile of MPI's names the hosts: the job is still Slurm's.
