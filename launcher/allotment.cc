@@ -51,6 +51,12 @@ class Reader {
   std::string job_of(const char* system) const {
     return detail::batch_job_of(system, [this](const char* name) { return text(name); }).job;
   }
+  int restarts_of(std::string_view system) const {
+    const char* const name = system == "Slurm"         ? "SLURM_RESTART_COUNT"
+                             : system == "Grid Engine" ? "RESTARTED"
+                                                       : "";
+    return number(name).value_or(0);
+  }
   std::optional<std::string> ask(const std::vector<std::string>& command) const { return ask_(command); }
   [[noreturn]] void refuse(const std::string& name) const {
     throw InvalidArgumentError("{}=\"{}\" says no hosts; give them, as in: kolorun --host node1:2 program",
@@ -120,7 +126,6 @@ Allotment of_slurm(const Reader& read) {
   for (int& cores : job.cores) cores = std::max(1, cores / divisor);
   if (job.cores_per_rank) job.cores_per_rank = std::max(1, *job.cores_per_rank / divisor);
   job.gpus_per_host = read.number("SLURM_GPUS_ON_NODE");
-  job.restarts = read.number("SLURM_RESTART_COUNT").value_or(0);
   job.ranks = std::min(total_slots(job.hosts),
                        read.checked_number("SLURM_NTASKS").value_or(std::numeric_limits<int>::max()));
   return job;
@@ -174,7 +179,6 @@ Allotment of_lsf(const Reader& read) {
 Allotment of_grid_engine(const Reader& read) {
   Allotment job;
   add_hosts_of_file(read, "PE_HOSTFILE", true, job);
-  job.restarts = read.number("RESTARTED").value_or(0);
   return job;
 }
 
@@ -252,20 +256,26 @@ std::optional<Allotment> find_allotment(const Environment& environment, const As
     if (!system.is_here(read)) continue;
     if (job) {
       job->also = system.name;
+      if (job->system == "MPI") {
+        job->job = read.job_of(system.name);
+        job->restarts = read.restarts_of(system.name);
+      }
       break;
     }
     job = system.read(read);
     if (!job) continue;
     job->system = system.name;
     job->job = read.job_of(system.name);
+    job->restarts = read.restarts_of(system.name);
     if (job->ranks == 0) job->ranks = total_slots(job->hosts);
   }
   return job;
 }
 
 detail::BatchJob batch_job_of(const std::optional<Allotment>& allotment) {
-  return allotment ? detail::BatchJob{.system = allotment->system, .job = allotment->job}
-                   : detail::BatchJob{};
+  if (!allotment) return {};
+  const bool is_inside = allotment->system == "MPI" && !allotment->also.empty();
+  return {.system = is_inside ? allotment->also : allotment->system, .job = allotment->job};
 }
 
 std::vector<int> cores_of_ranks(const Allotment& allotment, const std::vector<Host>& hosts, int ranks) {

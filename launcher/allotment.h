@@ -23,8 +23,8 @@ struct Allotment {
   std::optional<int> gpus_per_host;   // Slurm's SLURM_GPUS_ON_NODE
   int cpus_per_core = 1;              // what Slurm counts of one core: its hardware threads, or 1
   int groups = 1;                     // components of a heterogeneous job of Slurm's
-  std::string job;                    // as the system's own commands take it; "" outside of one
-  int restarts = 0;                   // how often the system has started this job again
+  std::string job;   // as the commands of its system (batch_job_of) take it; "" outside of one
+  int restarts = 0;  // how often the system has started this job again
 };
 
 /// True for a job of Slurm.
@@ -44,7 +44,8 @@ Environment own_environment();
 /// `<VARIABLE>="<value>" says no hosts; …` for a variable, or a file that it names, that does not parse.
 std::optional<Allotment> find_allotment(const Environment& environment, const Ask& ask);
 
-/// The job that has been allotted; an empty one where there is none.
+/// The job that has been allotted; an empty one where there is none. Inside a batch job a hostfile variable
+/// of an MPI's names the hosts, and the job is that system's.
 detail::BatchJob batch_job_of(const std::optional<Allotment>& allotment);
 
 /// The cores that each rank has on each of `hosts` when `ranks` of them run there, in order; 0 where the

@@ -34,7 +34,8 @@ void JobEnd::tell_failed_rank(int exit_code, bool is_forced) {
   const auto& first = banner.first_end();
   const bool is_told = !first_line_.empty() || !start_failure(banner, options_, hostname_).empty() ||
                        (!first && router_.launcher_has_spoken());
-  if (exit_code == 0 || is_forced || is_told) return;
+  const bool is_good = exit_code == 0 || exit_code == options_.stopped_exit_code;
+  if (is_good || is_forced || is_told) return;
   if (first && first->by_signal) return tell_gone(first->rank, host_of(first->rank));
   const std::string who =
       first ? fmt::format("rank {} on {}", first->rank, host_of(first->rank)) : "kolorun: a rank";

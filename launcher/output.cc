@@ -280,6 +280,16 @@ void OutputRouter::look_at_words(std::string_view line) {
   if (is_another && silent_host_.empty()) silent_host_ = gone->host;
 }
 
+// hydra writes a blank line before its page, among those of the ranks where nothing marks them: such a line
+// waits for the next one. True if this one waits.
+bool OutputRouter::holds_blank(Stream stream, std::string_view line) {
+  int& held = blank_lines_[static_cast<size_t>(stream)];
+  if (line.empty()) return ++held, true;
+  if (hydra_.takes(line)) return held = 0, true;
+  for (; held > 0; --held) add(stream, "");
+  return false;
+}
+
 // True if the rank has told kolorun something in this line.
 bool OutputRouter::take_marks(std::string& line) {
   if (std::string host = take_going_host(line); !host.empty()) {
@@ -309,7 +319,7 @@ void OutputRouter::take_line(int rank, Stream stream, const LineCutter::Piece& p
   }
   std::string line(piece.line);
   if (rank == kMpirunItself && is_count_of_failed_starts(line)) return;
-  if (rank == kMpirunItself && by_hydra_ && hydra_.takes(line)) return;
+  if (rank == kMpirunItself && by_hydra_ && holds_blank(stream, line)) return;
   if (stream == Stream::err) {
     if (take_marks(line)) {
       // The rank may have been in the middle of a line, as of a progress bar.
@@ -355,6 +365,8 @@ void OutputRouter::finish() {
       else take_line(rank, stream, piece);
     });
   }
+  for (const Stream stream : {Stream::out, Stream::err})
+    for (int& held = blank_lines_[static_cast<size_t>(stream)]; held > 0 && !marks_; --held) add(stream, "");
   add_launchers(banner_.finish());
   if (by_hydra_) take_words_of_hydra();
 }

@@ -163,6 +163,7 @@ class OutputRouter {
   bool take_marks(std::string& line);
   void look_at_words(std::string_view line);
   void take_words_of_hydra();
+  bool holds_blank(Stream stream, std::string_view line);
   void take_labelled(Stream stream, const LineCutter::Piece& piece);
   void take_line(int rank, Stream stream, const LineCutter::Piece& piece, LineCutter* cutter = nullptr);
   void add(Stream stream, std::string line, char end = '\n');
@@ -181,6 +182,7 @@ class OutputRouter {
   OutputFiles* const files_;
   std::array<TagSplitter, 2> splitters_;  // by Stream
   HydraWords hydra_;
+  std::array<int, 2> blank_lines_{};  // by Stream: of hydra's, or before its page
   std::map<std::pair<int, Stream>, LineCutter> cutters_;
   std::optional<std::int64_t> last_step_, planned_steps_;
   std::optional<std::chrono::milliseconds> last_save_;

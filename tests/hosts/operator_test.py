@@ -122,6 +122,7 @@ class Launcher(hosts.FolderTest):
         self.kill_worker("node3")
         result = hosts.finish(job)
         self.assertEqual(result.code, 75, result)
+        self.assertNotIn("ended with exit code", result.err)
         stopped = re.search(r"^ends at step (\d+)$", result.out, re.MULTILINE)[1]
         job = self.start(*command)
         self.line_of(job, "kolorun: waiting for node3")

@@ -75,6 +75,19 @@ class Start(unittest.TestCase):
         self.assertEqual(self.threads("salloc", "-Q", "-N2", "-n2", "-c2", KOLORUN, "--prefix", "never"), ["node1 2", "node2 2"])
         self.assertEqual(self.threads("salloc", "-Q", "-N2", "-n4", KOLORUN, "--prefix", "never"), ["node1 1", "node1 1", "node2 1", "node2 1"])
 
+    def test_srun_binds_each_rank_to_cores_of_its_own(self):
+        mask = "echo $(hostname) $(sed -n 's/^Cpus_allowed_list:\t//p' /proc/self/status)"
+        found = self.output_of("salloc", "-Q", "-N2", "-n4", KOLORUN, "--prefix", "never", "sh", "-c", mask).split("\n")[:-1]
+        self.assertEqual(len(set(found)), 4, found)
+        self.assertTrue(all(line.split()[1].isdigit() for line in found), found)
+
+    def test_a_batch_job_starts_its_ranks_by_either_launcher(self):
+        for launcher in ("srun", "mpirun"):
+            with self.subTest(launcher=launcher):
+                job = self.lab.submit(f"exec {KOLORUN} --launcher {launcher} hostname\n", "-N2", "-n2")
+                self.assertEqual(self.lab.wait_until_over(job)["JobState"], "COMPLETED", self.lab.output(job))
+                self.assertEqual(sorted(line for line in self.lab.output(job).splitlines() if line.startswith("[")), ["[0] node1", "[1] node2"])
+
     def test_show_allotment_names_hosts_and_starts_nothing(self):
         lines = self.output_of("salloc", "-Q", "-N2", "-n2", "-c2", KOLORUN, "--show-allotment", "hostname").splitlines()
         self.assertEqual(lines[:2], [f"node{i}: 1 rank of 2 cores, from SLURM_TASKS_PER_NODE" for i in (1, 2)])

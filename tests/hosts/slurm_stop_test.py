@@ -46,6 +46,9 @@ class Stop(slurm.StoppedJobs):
     def test_sigterm_to_the_steps_saves_with_srun(self):
         self.assertNotIn("use #SBATCH --signal", self.stopped_by(["--signal=TERM"]))
 
+    def test_sigusr1_to_the_steps_saves_with_srun(self):
+        self.stopped_by(["--signal=USR1"], "--launcher", "srun")
+
     def test_sigusr1_to_all_processes_saves_with_mpirun_which_asks_for_it(self):
         output = self.stopped_by(["--full", "--signal=USR1"], "--launcher", "mpirun")
         self.assertIn("in Slurm SIGTERM ends mpirun's daemons before a step is saved; use #SBATCH --signal=USR1@60", output)

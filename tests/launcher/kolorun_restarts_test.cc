@@ -71,6 +71,15 @@ std::vector<std::string> telling(const std::string& log, int first, int grows) {
                       log, first, grows)};
 }
 
+TEST_F(Restarts, OfAnElasticJobEndLikewise) {
+  std::vector<std::string> command = telling(log_, 0, 0);
+  command.insert(command.begin(), "--elastic");
+  const Ended ended = run(command);
+  EXPECT_EQ(ended.code, 3);
+  EXPECT_EQ(starts(), 3);
+  EXPECT_THAT(ended.err, HasSubstr("kolorun: 3 starts in a row completed no step; the first ended with: "));
+}
+
 TEST_F(Restarts, EndWhereThreeStartsInARowCompleteNoStep) {
   const Ended ended = run(telling(log_, 0, 0));
   EXPECT_EQ(ended.code, 3);

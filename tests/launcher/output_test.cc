@@ -195,6 +195,17 @@ TEST_F(Router, ReadsTheMarksAndWordsOfHydra) {
   EXPECT_EQ(router.last_step(), 7);
 }
 
+TEST_F(Router, LeavesOutTheBlankLineBeforeThePageOfHydra) {
+  options_.launcher = Launcher::hydra;
+  options_.quiet = true;
+  OutputRouter router(options_, std::nullopt, out_, err_);
+  router.from_mpirun(Stream::out, "a rank's\n\n\nthat has two blank lines\n\n");
+  router.from_mpirun(Stream::out,
+                     std::string(75, '=') + "\n=   BAD TERMINATION\n" + std::string(75, '=') + "\n\n");
+  router.finish();
+  EXPECT_EQ(printed(out_), "a rank's\n\n\nthat has two blank lines\n\n");
+}
+
 TEST_F(Router, KnowsWhenTheLargestStepWasCompleted) {
   OutputRouter router(options_, std::nullopt, out_, err_);
   const std::string marker = kLastStepMarker;
