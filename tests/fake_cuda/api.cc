@@ -362,7 +362,8 @@ CudaApi make_api() {
   };
   api.graph_launch = [](cudaGraphExec_t graph, cudaStream_t stream) {
     return call("cudaGraphLaunch", [&] {
-      ++kept_steps();
+      // KOLO_FAKE_CUDA_BREAK=hang: from the third launch on the stream does nothing more.
+      if (++kept_steps() == 3 && breaks("hang")) enqueue_until(stream, [] { return false; });
       return launch_graph(graph, stream), cudaSuccess;
     });
   };
