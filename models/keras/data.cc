@@ -116,9 +116,9 @@ std::int64_t samples_of(const std::vector<Tensor>& tensors, const char* list) {
   return tensors.empty() ? 0 : tensors.front().shape().dim(0);
 }
 
-Tensor gathered(const Tensor& from, std::span<const std::int64_t> rows, DType dtype) {
+Tensor gathered(const Tensor& from, std::span<const std::int64_t> rows, DType dtype, Allocator& memory) {
   const std::int64_t row = from.shape().dim(0) == 0 ? 0 : from.elements() / from.shape().dim(0);
-  Tensor to(dtype, from.shape().with_dim(0, static_cast<std::int64_t>(rows.size())));
+  Tensor to(dtype, from.shape().with_dim(0, static_cast<std::int64_t>(rows.size())), memory);
   if (dtype == from.dtype()) {
     const std::size_t bytes = static_cast<std::size_t>(row) * size_of(dtype);
     for (std::size_t i = 0; i < rows.size() && bytes > 0; ++i)
@@ -136,11 +136,14 @@ Tensor gathered(const Tensor& from, std::span<const std::int64_t> rows, DType dt
   return to;
 }
 
-Tensor cast_to(const Tensor& from, DType dtype) {
-  if (from.dtype() == dtype) return from;
+Tensor copied(const Tensor& from, DType dtype, Allocator& memory) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(from.shape().dim(0)));
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
-  return gathered(from, all, dtype);
+  return gathered(from, all, dtype, memory);
+}
+
+Tensor cast_to(const Tensor& from, DType dtype) {
+  return from.dtype() == dtype ? from : copied(from, dtype, cpu_allocator());
 }
 
 double number_at(const Tensor& tensor, std::int64_t index) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <kolo/core/tensor/allocator.h>
 #include <kolo/models/keras/data.h>
 
 namespace kolo::keras::detail {
@@ -23,8 +24,11 @@ std::vector<Tensor> standardized(const Arrays& arrays, const std::vector<Slot>& 
 /// Rows of all tensors; the same for all of them. Throws InvalidArgumentError `All input arrays (x) should
 /// have the same number of samples.` of `list`.
 std::int64_t samples_of(const std::vector<Tensor>& tensors, const char* list);
-/// `rows` of `from` as `dtype`.
-Tensor gathered(const Tensor& from, std::span<const std::int64_t> rows, DType dtype);
+/// `rows` of `from` as `dtype`, in `memory`.
+Tensor gathered(const Tensor& from, std::span<const std::int64_t> rows, DType dtype,
+                Allocator& memory = cpu_allocator());
+/// All of it likewise, as a copy.
+Tensor copied(const Tensor& from, DType dtype, Allocator& memory);
 /// All of it as `dtype`; itself where it is that.
 Tensor cast_to(const Tensor& from, DType dtype);
 /// One number of a tensor of any number type.

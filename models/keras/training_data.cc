@@ -8,17 +8,23 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/runtime/feed_memory.h>
 #include <kolo/models/batches.h>
 #include <kolo/models/read_ahead.h>
 
 namespace kolo::keras::detail {
 namespace {
 
+// What a step takes in the place of tensor i; without slots they are weights.
+DType type_of(const std::vector<Slot>* slots, std::size_t i) {
+  return slots == nullptr ? DType::f32 : (*slots)[i].dtype;
+}
+
 std::vector<Tensor> rows_of(const std::vector<Tensor>& tensors, std::span<const std::int64_t> rows,
-                            const std::vector<Slot>* slots) {
+                            const std::vector<Slot>* slots, Allocator& memory) {
   std::vector<Tensor> taken;
   for (std::size_t i = 0; i < tensors.size(); ++i)
-    taken.push_back(gathered(tensors[i], rows, slots == nullptr ? DType::f32 : (*slots)[i].dtype));
+    taken.push_back(gathered(tensors[i], rows, type_of(slots, i), memory));
   return taken;
 }
 
@@ -34,7 +40,11 @@ std::int64_t class_of(const Tensor& targets, std::int64_t row) {
 class ArrayData final : public TrainingData {
  public:
   ArrayData(const Trainer& trainer, Feed samples, const BatchOrder& order)
-      : trainer_(trainer), all_(std::move(samples)), order_(order), shares_(shares_of(order, all_.samples)) {
+      : trainer_(trainer),
+        memory_(feed_memory(trainer.session())),
+        all_(std::move(samples)),
+        order_(order),
+        shares_(shares_of(order, all_.samples)) {
     if (order_.shared && steps() == 0 && order_.global_batch_size > 0)
       throw InvalidArgumentError("global_batch_size: {} samples are fewer than one batch of {}", all_.samples,
                                  order_.global_batch_size);
@@ -66,9 +76,9 @@ class ArrayData final : public TrainingData {
     const std::span<const std::int64_t> rows(rows_.data() + own.computed.begin,
                                              static_cast<std::size_t>(size));
     taken_ = own.pass_end;
-    return Feed{.inputs = rows_of(all_.inputs, rows, &trainer_.inputs()),
-                .targets = rows_of(all_.targets, rows, &trainer_.targets()),
-                .weights = rows_of(all_.weights, rows, nullptr),
+    return Feed{.inputs = rows_of(all_.inputs, rows, &trainer_.inputs(), memory_),
+                .targets = rows_of(all_.targets, rows, &trainer_.targets(), memory_),
+                .weights = rows_of(all_.weights, rows, nullptr, memory_),
                 .samples = size,
                 .share = own.weight,
                 .end = {.taken = taken_,
@@ -102,6 +112,7 @@ class ArrayData final : public TrainingData {
   }
 
   const Trainer& trainer_;
+  Allocator& memory_;
   Feed all_;
   BatchOrder order_;
   models::StepShares shares_;
@@ -113,7 +124,11 @@ class ArrayData final : public TrainingData {
 class SourceData final : public TrainingData {
  public:
   SourceData(const Trainer& trainer, Source& source, std::int64_t steps, std::int64_t first_epoch)
-      : trainer_(trainer), source_(source), steps_(steps), first_epoch_(first_epoch) {}
+      : trainer_(trainer),
+        memory_(feed_memory(trainer.session())),
+        source_(source),
+        steps_(steps),
+        first_epoch_(first_epoch) {}
 
   std::int64_t steps() const override { return steps_; }
   std::int64_t samples() const override { return 0; }
@@ -133,12 +148,23 @@ class SourceData final : public TrainingData {
     if (!source_.next(batch)) return {};
     ++taken_;
     Feed feed = trainer_.checked(batch.x, batch.y, batch.weights);
+    bring(feed.inputs, &trainer_.inputs());
+    bring(feed.targets, &trainer_.targets());
+    bring(feed.weights, nullptr);
     feed.end = {.taken = (taken_ - 1) % steps_ + 1, .of_source = source_.position()};
     return feed;
   }
 
  private:
+  // Into the memory that a GPU copies from. Elsewhere a step takes them where they are.
+  void bring(std::vector<Tensor>& tensors, const std::vector<Slot>* slots) {
+    if (&memory_ == &cpu_allocator()) return;
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      tensors[i] = copied(tensors[i], type_of(slots, i), memory_);
+  }
+
   const Trainer& trainer_;
+  Allocator& memory_;
   Source& source_;
   std::int64_t steps_, first_epoch_;
   std::int64_t taken_ = 0;

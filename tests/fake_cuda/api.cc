@@ -63,6 +63,19 @@ void check_host(const void* memory, std::size_t bytes, const char* end) {
     report("the {} is device memory, not the host's", end);
 }
 
+// KOLO_FAKE_CUDA_REFUSE=pageable: no copy to the host may stop it, in no step and beside none. feeds: what is
+// copied to the GPU behind four kept steps lies in pinned memory, but for what CUDA takes into the call.
+// Batches that were read before the session was there do not.
+bool refuses(std::string_view what) {
+  static const char* const wish = std::getenv("KOLO_FAKE_CUDA_REFUSE");
+  return wish != nullptr && what == wish;
+}
+
+int& kept_steps() {  // by state_mutex(): launches of graphs
+  static int steps = 0;
+  return steps;
+}
+
 // What a graph copies must lie where it lay: CUDA refuses to keep a copy of memory that is not pinned.
 void check_kept_copy(const void* host, std::size_t bytes, cudaStream_t stream) {
   if (is_capturing(stream) && find_memory(host, bytes).place == Place::pageable)
@@ -72,18 +85,15 @@ void check_kept_copy(const void* host, std::size_t bytes, cudaStream_t stream) {
 void to_device(std::byte* target, const void* source, std::size_t bytes, cudaStream_t stream) {
   check_host(source, bytes, "source");
   check_kept_copy(source, bytes, stream);
-  if (find_memory(source, bytes).place == Place::pinned)  // is read when its turn comes
+  const bool is_pinned = find_memory(source, bytes).place == Place::pinned;
+  if (!is_pinned && bytes > (64U << 10) && kept_steps() > 4 && refuses("feeds"))
+    report("a copy of {} bytes from memory that is not pinned: the host stages it", bytes);
+  if (is_pinned)  // is read when its turn comes
     return enqueue(stream, [=] { std::memcpy(target, source, bytes); });
   const auto* const from = static_cast<const std::byte*>(source);
   enqueue(stream, [target, staged = std::vector<std::byte>(from, from + bytes)] {
     std::memcpy(target, staged.data(), staged.size());
   });
-}
-
-// KOLO_FAKE_CUDA_REFUSE=pageable: nothing may stop the host, in any step.
-bool refuses_pageable() {
-  static const char* const wish = std::getenv("KOLO_FAKE_CUDA_REFUSE");
-  return wish != nullptr && std::string_view(wish) == "pageable";
 }
 
 // CUDA itself would wait where the target is not pinned; kolo shall not count on it. Pinned memory may be
@@ -92,7 +102,7 @@ void to_host(void* target, const std::byte* source, std::size_t bytes, cudaStrea
   check_host(target, bytes, "target");
   check_kept_copy(target, bytes, stream);
   if (find_memory(target, bytes).place == Place::pageable || breaks("pinned")) {
-    if (refuses_pageable())
+    if (refuses("pageable"))
       report("a copy of {} bytes to memory that is not pinned would stop the host", bytes);
     rename_call("cudaMemcpyAsync that stops the host");
     std::memset(target, 0xff, bytes);
@@ -351,7 +361,11 @@ CudaApi make_api() {
     });
   };
   api.graph_launch = [](cudaGraphExec_t graph, cudaStream_t stream) {
-    return call("cudaGraphLaunch", [&] { return launch_graph(graph, stream), cudaSuccess; });
+    return call("cudaGraphLaunch", [&] {
+      // KOLO_FAKE_CUDA_BREAK=hang: from the third launch on the stream does nothing more.
+      if (++kept_steps() == 3 && breaks("hang")) enqueue_until(stream, [] { return false; });
+      return launch_graph(graph, stream), cudaSuccess;
+    });
   };
   api.graph_exec_destroy = [](cudaGraphExec_t graph) {
     return giving_back("cudaGraphExecDestroy", [&] { end_executable(graph); });

@@ -61,7 +61,7 @@ struct AtExit {
       for (const char* name : calls().made) std::fprintf(file, "%s\n", name);
       std::fclose(file);
     }
-    if (calls().lost) return;  // with the context all is gone
+    if (calls().lost || breaks("hang")) return;  // with the context all is gone
     std::string left = calls().objects == 0 ? "" : fmt::format(" {} objects of libraries", calls().objects);
     for (const auto ask : calls().asked_at_the_end) left += ask();
     if (!left.empty()) report("not given back:{}", left);

@@ -37,6 +37,12 @@ class Counts(FakeGpuTest):
             with self.subTest(model=model):
                 self.assertEqual(self.counts_of(model), expected)
 
+    def test_a_batch_is_read_into_memory_that_the_gpu_copies_from(self):
+        """One that is not pinned ends the process."""
+        args = ("--model", "mlp", "--steps", 12, "--batch-size", 64)  # 196 KiB
+        done = run("kolo-train", "--data", self.folder, "--json", "--threads", 1, "--device", "gpu", *args, **GPU, KOLO_FAKE_CUDA_REFUSE="feeds")
+        self.assertEqual(done.code, 0, done.err[-2000:])
+
     def test_a_replayed_step_is_one_launch_and_one_wait(self):
         counts = self.counts_of("lenet")
         self.assertEqual((counts["launches"], counts["syncs"]), (1, 1))

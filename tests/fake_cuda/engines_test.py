@@ -54,6 +54,27 @@ class Engines(FakeGpuTest):
         self.step(KOLO_ENGINES=file, **TIMED)
         self.assertEqual(self.engines(file), {20})
 
+    def test_a_call_that_fails_while_engines_are_timed_is_one_line_or_another_engine_serves(self):
+        def run_with(**env):
+            return run("kolo-bench", "train", "--models", "lenet", "--batch", 1, "--steps", 2, "--json", "--device", "gpu", "--threads", 1,
+                       **{**DNN, **TIMED, **env})
+
+        log = self.folder / "calls"
+        self.assertEqual(run_with(KOLO_FAKE_CUDA_LOG=log).code, 0)
+        calls, places = log.read_text().split(), {}
+        for k, name in enumerate(calls, 1):
+            if name.startswith("cudnn") or name == "cudaEventElapsedTime":
+                places.setdefault(name, []).append(k)
+        self.assertTrue({"cudnnBackendExecute", "cudaEventElapsedTime"} <= set(places))
+        for name, numbers in places.items():
+            for k in {numbers[0], numbers[len(numbers) // 2]}:
+                with self.subTest(name=name, k=k):
+                    done = run_with(KOLO_FAKE_CUDA_FAIL=k)
+                    self.assertIn(done.code, (0, 1), done.err[-2000:])
+                    self.assertNotIn("fake_cuda:", done.err)
+                    own = [line for line in done.err.splitlines() if line.startswith("kolo-bench:")]
+                    self.assertEqual(len(own), done.code, done.err[-2000:])
+
     def test_a_damaged_file_is_told_and_written_anew(self):
         file = self.folder / "engines"
         file.write_text('{"kolo_engines": 1, "engines": [{"machine": 7}]}')

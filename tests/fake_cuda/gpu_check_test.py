@@ -276,7 +276,8 @@ class Parts(FakeGpuTest):
     def test_peers(self):
         if not self.has_torch:
             self.skipTest("no python3 has PyTorch")
-        self.expect("peers", "speed/vgg16/tf32/b1/none-never/torch_graph", "speed/mlp/f32/b1/none-never/torch_eager")
+        self.expect("peers", "speed/vgg16/tf32/b1/none-never/torch_graph", "speed/mlp/f32/b1/none-never/torch_eager",
+                    "speed/resnet50/default/b1/none-never/torch_eager")
 
     def test_goals(self):
         rows = ["speed/gpt124m/tf32/b16/none-never/kolo", "speed/gpt124m/tf32/b32/none-never/kolo",

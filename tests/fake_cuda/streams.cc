@@ -84,8 +84,10 @@ bool advance_to(FakeStream& stream, std::uint64_t place) {
 
 // As CUDA does, for as long as it takes; other threads may go on meanwhile.
 KOLO_THREAD_ANNOTATION(no_thread_safety_analysis)
-void run_to(const std::shared_ptr<FakeStream>& stream, std::uint64_t place) {
+void run_to(const std::shared_ptr<FakeStream>& stream, std::uint64_t place, bool is_event = false) {
   while (!advance_to(*stream, place)) {
+    // A thread that sleeps for an event may do so for ever.
+    if (breaks("hang") && !is_event) report("the call waits for a GPU that hangs");
     state_mutex().unlock();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     state_mutex().lock();
@@ -183,7 +185,7 @@ void advance_to(cudaEvent_t event) {
 
 void finish_event(cudaEvent_t event) {
   const Mark mark = mark_of(*event_of(event));
-  run_to(mark.stream, mark.place);
+  run_to(mark.stream, mark.place, /*is_event=*/true);
 }
 
 void check_timed(cudaEvent_t event) {

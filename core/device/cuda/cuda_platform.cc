@@ -25,12 +25,24 @@ std::string bus_id(const CudaApi& api, int gpu) {
   return lower_case(text);
 }
 
+void keep_for_ever(const std::shared_ptr<PhysicalGpu>& gpu) {
+  static auto* const hanging = new std::vector<std::shared_ptr<PhysicalGpu>>;
+  hanging->push_back(gpu);
+}
+
 class CudaPlatform final : public GpuPlatform {
  public:
   explicit CudaPlatform(const CudaApi& api) : api_(api) {
     int count = 0;
     check_cuda(api.get_device_count(&count), "cudaGetDeviceCount");
     used_.resize(static_cast<std::size_t>(count));
+  }
+
+  // Giving memory back waits for the GPU. One that hangs would hold the end of the process for ever: the
+  // driver takes what it holds.
+  ~CudaPlatform() override {
+    for (const auto& used : used_)
+      if (used && works_still(*used)) keep_for_ever(used);
   }
 
   int count() const override { return static_cast<int>(used_.size()); }
@@ -106,6 +118,13 @@ class CudaPlatform final : public GpuPlatform {
     check_cuda(api_.get_device_properties(&found, gpu), "cudaGetDeviceProperties");
     return fmt::format("device: {}, name: {}, pci bus id: {}, compute capability: {}.{}", gpu, found.name,
                        bus_id(api_, gpu), found.major, found.minor);
+  }
+
+  bool works_still(PhysicalGpu& gpu) const noexcept {
+    if (api_.set_device(gpu.gpu) != cudaSuccess) return false;
+    for (CudaQueue* const queue : {&gpu.compute, &gpu.in, &gpu.out})
+      if (api_.stream_query(static_cast<cudaStream_t>(queue->native())) == cudaErrorNotReady) return true;
+    return false;
   }
 
   const CudaApi& api_;

@@ -184,14 +184,15 @@ void add_layers(std::vector<Case>& cases) {
 }
 
 // Of one place and of several tiles of 32, in heads on both sides of what tiles hold.
-void add_attention(std::vector<Case>& cases) {
+void add_attention(std::vector<Case>& cases, bool large) {
   struct Sizes {
     std::int64_t batch, places, heads, size;
     bool causal;
   };
-  const std::vector<Sizes> sizes = {{1, 1, 1, 64, true},  {2, 70, 3, 40, true}, {2, 70, 3, 40, false},
-                                    {1, 64, 2, 64, true}, {1, 97, 1, 65, true}, {1, 33, 2, 128, false},
-                                    {1, 33, 1, 129, true}};
+  std::vector<Sizes> sizes = {{1, 1, 1, 64, true},  {2, 70, 3, 40, true}, {2, 70, 3, 40, false},
+                              {1, 64, 2, 64, true}, {1, 97, 1, 65, true}, {1, 33, 2, 128, false},
+                              {1, 33, 1, 129, true}};
+  if (large) sizes.push_back({1, 1025, 2, 64, true});
   for (const Sizes& of : sizes)
     cases.push_back({fmt::format("self_attention_{}x{}x{}x{}{}", of.batch, of.places, of.heads, of.size,
                                  of.causal ? "_causal" : ""),
@@ -314,7 +315,7 @@ std::vector<Case> all_cases(bool large) {
   add_products(cases, large);
   add_elementwise(cases, large);
   add_layers(cases);
-  add_attention(cases);
+  add_attention(cases, large);
   add_norms(cases);
   add_many_rows(cases, large);
   add_moves(cases);

@@ -106,6 +106,17 @@ TEST(InsertTransfers, BringFetchesToTheHost) {
   EXPECT_EQ(local(fetched.device), "CPU:0");
 }
 
+// Of a loss, say, behind which the backward pass stands.
+TEST(InsertTransfers, BringFetchesToTheHostBehindAllOtherNodes) {
+  Graph graph;
+  const Scope s = Scope(graph).device("/gpu:0");
+  const Output loss = call(s, 1), update = call(s, 2, {loss});
+  const StepGraph step = with_transfers(step_that_fetches({loss, update}));
+  const StepNode& recv = step.nodes[static_cast<std::size_t>(step.fetches[0].node)];
+  for (const StepNode& node : step.nodes)
+    EXPECT_TRUE(node.schema->name() == "_Recv" || node.order < recv.order) << node.name;
+}
+
 TEST(InsertTransfers, ReadWhatAGpuKeepsOnTheHostWithoutACopy) {
   Graph graph;
   const Scope s(graph);

@@ -1,5 +1,6 @@
 #include <kolo/core/base/exit_code.h>
 #include <kolo/core/training/checkpoint_files.h>
+#include <kolo/core/training/global_step.h>
 #include <kolo/core/training/monitored_session.h>
 
 #include <gmock/gmock.h>
@@ -314,6 +315,15 @@ TEST_F(MonitoredSession, RecordsAStepForAHookThatAsks) {
   a->wishes.options.trace_level = TraceLevel::software_trace;
   sess.run(model_.train);
   EXPECT_GT(a->traced_events, 0u);
+}
+
+// A look of its own would wait for a GPU, or for another task, once more.
+TEST_F(MonitoredSession, LearnsTheStepFromTheRunThatCountsIt) {
+  detail::StepOfRun step(model_.graph, model_.step);
+  EXPECT_TRUE(step.behind({Fetch(model_.train)}));
+  EXPECT_FALSE(step.behind({Fetch(model_.w.read())}));
+  const MonitoredTrainingSession sess(model_.graph);
+  EXPECT_NE(model_.graph.find_node("global_step_after_run_1"), nullptr) << "the session's";
 }
 
 TEST_F(MonitoredSession, StopsAfterTheRunInWhichAHookAsks) {
