@@ -5,9 +5,12 @@
 #include <string>
 #include <vector>
 
-#include <kolo/models/left_out.h>
+#include <kolo/models/data.h>
 
 namespace kolo::models::detail {
+
+/// "180 .heic", "1 picture in no folder of a class": of a kind whose name is that of several.
+std::string count_of_kind(std::int64_t count, const std::string& kind);
 
 /// "flowers": of the folder or file, however its path is written.
 std::string last_name(const std::filesystem::path& path);

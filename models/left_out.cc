@@ -1,4 +1,5 @@
-#include <kolo/models/left_out.h>
+#include <kolo/models/data.h>
+#include <kolo/models/folder_contents.h>
 
 #include <fmt/format.h>
 
