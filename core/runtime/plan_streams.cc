@@ -42,11 +42,11 @@ void Plan::put_busiest_stream_first() {
                    [&](const Stream* a, const Stream* b) { return nodes_in(a) > nodes_in(b); });
 }
 
-// By stream, whether it has nodes that no node of the first stream waits for.
+// By stream, whether it has nodes that no node of the first stream waits for in every run.
 std::vector<bool> Plan::joined_streams() const {
   std::vector<bool> is_waited_for(nodes_.size());
   for (std::size_t p = 0; p < nodes_.size(); ++p)
-    if (ordered_[p].stream == streams_[0])
+    if (ordered_[p].stream == streams_[0] && !nodes_[p].is_conditional())
       for (const int end : waits_[p].ends) is_waited_for[end] = true;
   std::vector<bool> joined;
   for (const Stream* const stream : streams_) {

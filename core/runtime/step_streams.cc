@@ -36,7 +36,7 @@ std::exception_ptr StepStreams::wait(const std::function<std::exception_ptr()>& 
     return now - *failed_at > kLostAfter;
   };
   try {
-    frame_.lost = !frame_.ends->wait(gives_up);
+    frame_.lost = !frame_.ends->wait(gives_up, /*is_whole=*/!run_failure());
   } catch (...) {
     std::exception_ptr earlier = frame_.stream_errors->take();  // names the node that it comes from
     return earlier ? earlier : std::current_exception();

@@ -376,14 +376,16 @@ StreamEnds::StreamEnds(std::vector<Stream*> streams, std::vector<bool> is_joined
     : streams_(std::move(streams)), is_joined_(std::move(is_joined)) {
   is_joined_.resize(streams_.size(), true);
   for (Stream* const stream : streams_) ends_.push_back(stream->make_event());
-  for (std::size_t i = 1; i < ends_.size(); ++i)
-    if (is_joined_[i]) others_.push_back(ends_[i].get());
+  for (std::size_t i = 1; i < ends_.size(); ++i) {
+    others_.push_back(ends_[i].get());
+    if (is_joined_[i]) joined_.push_back(ends_[i].get());
+  }
 }
 
-void StreamEnds::join() {
+void StreamEnds::join(bool all) {
   for (std::size_t i = 1; i < streams_.size(); ++i)
-    if (is_joined_[i]) streams_[i]->record(*ends_[i]);
-  streams_[0]->wait_for(others_);
+    if (all || is_joined_[i]) streams_[i]->record(*ends_[i]);
+  streams_[0]->wait_for(all ? others_ : joined_);
   streams_[0]->record(*ends_[0]);
   if (OrderLog* const log = OrderLog::active())
     log->record(streams_[0]->name(), step_token(this, streams_[0]));
@@ -404,12 +406,12 @@ std::optional<bool> StreamEnds::look(const std::function<bool()>& gives_up) cons
   return true;
 }
 
-bool StreamEnds::wait(const std::function<bool()>& gives_up) {
+bool StreamEnds::wait(const std::function<bool()>& gives_up, bool is_whole) {
   if (streams_.empty()) return true;
   std::size_t asked = 1;  // how many of the streams
   std::exception_ptr error;
   try {
-    join();
+    join(!is_whole);
     if (const auto ended = look(gives_up)) {
       OrderLog* const log = OrderLog::active();
       if (*ended && log != nullptr) log->wait(OrderLog::this_thread(), step_token(this, streams_[0]));

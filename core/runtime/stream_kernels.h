@@ -137,18 +137,19 @@ class StreamEnds {
   /// nodes of the first wait for all that the stream is given.
   explicit StreamEnds(std::vector<Stream*> streams, std::vector<bool> is_joined = {});
   /// Returns when the streams have done what they were given so far, or when `gives_up`, asked now and then,
-  /// says so: then false. The caller looks for KOLO_GPU_SPIN_US microseconds (10,000) and sleeps then. Throws
-  /// the error of a device that failed.
-  bool wait(const std::function<bool()>& gives_up);
+  /// says so: then false. is_whole: all nodes of the run were put into their streams; of one that has failed
+  /// those may be missing that would have waited, so all streams are joined. The caller looks for
+  /// KOLO_GPU_SPIN_US microseconds (10,000) and sleeps then. Throws the error of a device that failed.
+  bool wait(const std::function<bool()>& gives_up, bool is_whole = true);
 
  private:
-  void join();
+  void join(bool all);
   std::optional<bool> look(const std::function<bool()>& gives_up) const;
 
   const std::vector<Stream*> streams_;
   std::vector<std::unique_ptr<StreamEvent>> ends_;  // by stream
   std::vector<bool> is_joined_;
-  std::vector<StreamEvent*> others_;  // that are joined
+  std::vector<StreamEvent*> others_, joined_;  // all but the first stream's; those that are always joined
 };
 
 }  // namespace kolo

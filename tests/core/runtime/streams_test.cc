@@ -304,6 +304,25 @@ TEST(StreamEnds, ComeToNothingWhenAsked) {
   silent.done_(nullptr);  // late, and of no harm
 }
 
+// A step that failed has not put everything into its streams, so nothing waits for the second one but its
+// end.
+TEST(StreamEnds, AreThoseOfAllStreamsWhereNodesAreMissing) {
+  class QuickStream final : public EndlessStream {
+   public:
+    int records = 0;
+
+   private:
+    void put_record(StreamEvent&) override { ++records; }
+    bool try_done(StreamEvent&) override { return true; }
+  } computing, copying;
+  StreamEnds ends({&computing, &copying}, {true, false});
+  const auto never = [] { return false; };
+  EXPECT_TRUE(ends.wait(never));
+  EXPECT_EQ(copying.records, 0);
+  EXPECT_TRUE(ends.wait(never, /*is_whole=*/false));
+  EXPECT_EQ(copying.records, 1);
+}
+
 TEST(StreamEnds, ThrowWhatADeviceFailsWith) {
   class FailingStream final : public EndlessStream {
     void put_end(Done done) override {
