@@ -222,8 +222,11 @@ class Text {
  public:
   /// Throws InvalidArgumentError for an empty text.
   explicit Text(std::string_view characters);
-  /// Throws NotFoundError `no text: …` where the file cannot be read, and as the constructor.
-  static Text read(const std::string& path);
+  /// With the alphabet of another one. Throws InvalidArgumentError for a byte that it has not.
+  Text(std::string_view characters, std::string_view alphabet);
+  /// alphabet: of another text; "": its own. Throws NotFoundError `no text: …` where the file cannot be read,
+  /// and as the constructors, with its path.
+  static Text read(const std::string& path, std::string_view alphabet = "");
 
   /// The bytes that there are, ascending: token i is alphabet()[i].
   const std::string& alphabet() const { return alphabet_; }

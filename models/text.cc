@@ -24,10 +24,12 @@ constexpr std::uint64_t kMostTextBytes = std::uint64_t{1} << 34;  // of a file, 
 
 }  // namespace
 
-Text::Text(std::string_view characters) : number_(kBytes, -1) {
+Text::Text(std::string_view characters) : Text(characters, characters) {}
+
+Text::Text(std::string_view characters, std::string_view alphabet) : number_(kBytes, -1) {
   if (characters.empty()) throw InvalidArgumentError("a text has at least one character; this one is empty");
   std::array<bool, kBytes> seen{};
-  for (const char character : characters) seen[static_cast<unsigned char>(character)] = true;
+  for (const char character : alphabet) seen[static_cast<unsigned char>(character)] = true;
   for (int byte = 0; byte < kBytes; ++byte) {
     if (!seen[static_cast<std::size_t>(byte)]) continue;
     number_[static_cast<std::size_t>(byte)] = static_cast<std::int32_t>(alphabet_.size());
@@ -36,11 +38,15 @@ Text::Text(std::string_view characters) : number_(kBytes, -1) {
   tokens_ = encode(characters);
 }
 
-Text Text::read(const std::string& path) {
+Text Text::read(const std::string& path, std::string_view alphabet) {
   const std::string characters = InputFile(path).read_all(kMostTextBytes);
   if (characters.empty())
     throw InvalidArgumentError("{}: a text has at least one character; this file is empty", path);
-  return Text(characters);
+  try {
+    return Text(characters, alphabet.empty() ? characters : alphabet);
+  } catch (const InvalidArgumentError& error) {
+    throw InvalidArgumentError("{}: {}", path, error.what());
+  }
 }
 
 std::vector<std::int32_t> Text::encode(std::string_view characters) const {

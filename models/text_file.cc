@@ -77,7 +77,9 @@ Found part_of(const std::filesystem::path& file, const std::shared_ptr<const Tex
 
 DataSplits text_samples_of_file(const std::filesystem::path& file, const DataRequest& request,
                                 Wanted wanted) {
-  const auto text = std::make_shared<const Text>(Text::read(file.string()));
+  // Another text than the training's may lack some of its characters, and has the same numbers for the rest.
+  const std::string alphabet = bytes_named(request.class_names);
+  const auto text = std::make_shared<const Text>(Text::read(file.string(), alphabet));
   DataSplits splits;
   TextSamplesOptions testing{.begin = kTrainingText, .end = 1};
   // Folders of earlier versions know no lines, and test the last tenth of any text.

@@ -151,6 +151,11 @@ TrainingData load_training_data(const TrainOptions& options, bool training) {
   if (kind.table) data.column_sizes = detail::sizes_of_columns(*kind.table, *data.train);
   if (options.checkpoint_dir.empty()) return data;
   data.characters = characters_of(*data.train);
+  // A text that a training goes on with may lack some that the model has learnt. "": one was not UTF-8.
+  if (data.characters && options.found && options.found->characters)
+    data.characters = data.characters->empty() || options.found->characters->empty()
+                          ? ""
+                          : characters_in(*data.characters + *options.found->characters);
   if (splits.digests) data.digests = splits.digests();
   if (!options.init_from.empty()) data.learnt_before = learnt_by(options.init_from);
   return data;

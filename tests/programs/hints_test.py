@@ -165,10 +165,10 @@ class Hints(DataFiles):
 
         alphabet = "0123456789 abcdefgh\nijklmnopqrstuvwxyz.\n"
         text, other, head = self.folder / "text.txt", self.folder / "other.txt", self.folder / "head.txt"
-        first, second = lines(200), lines(60)
+        first, second = lines(200), lines(60)  # which have some of the characters alone
         text.write_text(alphabet + "".join(first))
-        other.write_text(alphabet + "".join(second))
-        head.write_text(alphabet + "".join(first[:100]))
+        other.write_text("".join(second))
+        head.write_text("".join(first[:100]))
         sizes = ("--width", 8, "--heads", 1, "--layers", 1, "--context", 16)
         self.said("gpt", text, *sizes, "--checkpoint-dir", self.ck)
         pieces = {}
@@ -188,6 +188,14 @@ class Hints(DataFiles):
         text.write_text(text.read_text() + "".join(lines(40, 200)))  # it has grown
         for asked in (self.ask("--evaluate"), self.ask("--steps", 3)):
             self.assertNotIn("--data", self.assert_ok(asked).err)
+        other.write_text("".join(second) + "stra\u00dfe\n")
+        refused = self.ask("--evaluate", "--data", other)
+        self.assertEqual(refused.code, 1)
+        self.assertIn('other.txt: "\u00df" is not among the characters of the training\'s text, whose 39 bytes are', refused.err)
+        # Who goes on with a part of the characters does not forget the others.
+        other.write_text("".join(second[:5]))
+        self.assert_ok(self.ask("--steps", 4, "--data", other))
+        self.assert_ok(self.ask("--prompt", "xyz", "--length", 3))
 
 
 if __name__ == "__main__":
