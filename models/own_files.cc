@@ -76,6 +76,7 @@ bool is_own_folder(const fs::path& folder) {
 }
 
 bool are_predictions(const fs::path& table) {
+  if (!is_file(table)) return false;  // a pipe would be waited for
   const auto rows = first_rows(table);
   if (rows.size() < 2 || rows[0].size() < 2 || (rows[0][0] != "name" && rows[0][0] != "sample") ||
       rows[1].size() != rows[0].size())
@@ -89,6 +90,17 @@ bool are_predictions(const fs::path& table) {
   const bool are_numbers = std::all_of(rows[1].begin() + 1, rows[1].end(),
                                        [](const std::string& cell) { return number_in(cell).has_value(); });
   return are_numbers && (names_a_row(sample) || is_image_name(sample));
+}
+
+bool may_be_replaced(const fs::path& file) {
+  if (!is_file(file)) return true;
+  if (file.extension() != ".csv") {
+    std::string line;
+    std::getline(std::ifstream(file), line);
+    return line.starts_with(R"({"name":)") || line.starts_with(R"({"sample":)");
+  }
+  const auto rows = first_rows(file);
+  return are_predictions(file) || (rows.size() == 1 && rows[0][0] == "name");
 }
 
 }  // namespace kolo::models::detail

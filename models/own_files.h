@@ -16,4 +16,8 @@ bool is_own_folder(const std::filesystem::path& folder);
 /// alike, so that a folder's only table is never one.
 bool are_predictions(const std::filesystem::path& table);
 
+/// Whether a file to which predictions are to go holds some, or nothing beside their names: a table, or for
+/// .jsonl a line with a name.
+bool may_be_replaced(const std::filesystem::path& file);
+
 }  // namespace kolo::models::detail

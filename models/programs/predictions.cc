@@ -28,6 +28,7 @@
 #include <kolo/core/base/text.h>
 #include <kolo/models/column_scale.h>
 #include <kolo/models/data.h>
+#include <kolo/models/own_files.h>
 #include <kolo/models/predictor.h>
 #include <kolo/models/programs/picture_check.h>
 #include <kolo/models/programs/restored_model.h>
@@ -223,6 +224,13 @@ void check_output(const std::string& output, const std::vector<std::string>& pat
   for (const std::string& path : paths)
     if (std::error_code ignored; !output.empty() && std::filesystem::equivalent(output, path, ignored))
       throw InvalidArgumentError("--output {}: --predict reads this file; name another one", output);
+  // Perhaps the data of the training: what another has written is not lost by a word too few.
+  std::error_code ignored;
+  if (!output.empty() && std::filesystem::file_size(output, ignored) > 0 && !ignored &&
+      !detail::may_be_replaced(output))
+    throw InvalidArgumentError(
+        "--output {}: there is a file that --predict has not written; name another one, or remove it",
+        output);
 }
 
 // Samples in batches, and what is told of each.

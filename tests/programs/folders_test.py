@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What kolo-train takes of a folder of data, and what of it is none: its own checkpoints, logs and predictions, and links that lead back up."""
+import os
 import re
 import unittest
 
@@ -98,6 +99,13 @@ class Folders(DataFiles):
         self.assertIn("2 links that lead back up", said)
         left, right, testing = map(int, re.search(r"\(left: (\d+), right: (\d+)\).* and (\d+) for testing", said).groups())
         self.assertEqual(left + right + testing, 41, said)
+
+    def test_a_pipe_among_tables_is_not_waited_for(self):
+        tables = self.folder / "tables"
+        tables.mkdir()
+        (tables / "a.csv").write_text("x,label\n" + "".join(f"{i},{'no' if i % 2 else 'yes'}\n" for i in range(40)))
+        os.mkfifo(tables / "b.csv")
+        self.assert_ok(self.train("mlp", tables))
 
     def test_a_gap_between_cifars_batches_is_refused(self):
         record = bytes([1]) + bytes(3072)

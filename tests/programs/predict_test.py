@@ -383,6 +383,18 @@ class CommandLine(Predict):
         for path in (table, f"{table.parent}/./{table.name}"):
             self.assert_one_line(self.ask("--predict", table, "--output", path), 1, f"--output {path}: --predict reads this file; name another one")
         self.assertEqual(table.read_bytes(), before)
+        new = self.folder / "new.csv"
+        new.write_bytes(before)
+        self.assert_one_line(self.ask("--predict", new, "--output", table), 1, f"--output {table}: there is a file that --predict has not written")
+        self.assertEqual(table.read_bytes(), before)
+        for ending in ("csv", "jsonl"):  # what it has written itself it writes anew, and what is empty
+            out = self.folder / f"out.{ending}"
+            out.write_text("")
+            for _ in range(2):
+                self.assert_ok(self.ask("--predict", new, "--output", out))
+            self.assertIn("new.csv:", out.read_text())
+            out.write_text("mine\n1\n")
+            self.assert_one_line(self.ask("--predict", new, "--output", out), 1, "name another one, or remove it")
         self.assert_one_line(self.ask("--predict", self.folder / "table"), 1, "a folder, and the model takes [2] and no images; name the files in it: tables (.csv)")
         self.assert_one_line(run("kolo-train", "--predict", table, "--checkpoint-dir", self.folder / "none"), 2, "there is no folder", "none")
 
