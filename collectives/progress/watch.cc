@@ -32,6 +32,7 @@
 #include <kolo/collectives/transport/rank_tree.h>
 #include <kolo/collectives/transport/wire.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/stop_signal.h>
 
 namespace kolo {
 namespace {
@@ -60,8 +61,13 @@ std::pair<int, std::int64_t> operation_of(const std::string& key) {
 }  // namespace
 
 std::string text_of_loss(int rank, const std::string& host, std::int64_t last_step) {
-  return fmt::format("rank {} on {} is gone (last step {})", rank, host,
-                     last_step < 0 ? "unknown" : std::to_string(last_step));
+  // mpirun, too, sends SIGTERM to those that a lost rank leaves behind, and they may hear it first.
+  constexpr std::chrono::milliseconds kBeforeTheLoss{250}, kLongBefore{2500};
+  const auto since = time_since_sigterm();
+  const bool is_being_ended = since && *since >= kBeforeTheLoss && *since <= kLongBefore;
+  return fmt::format("rank {} on {} is gone (last step {}){}", rank, host,
+                     last_step < 0 ? "unknown" : std::to_string(last_step),
+                     is_being_ended ? " (the job was being ended by SIGTERM)" : "");
 }
 
 Watchdog::Watchdog(Mailbox& mail, int rank, std::vector<std::string> hosts, Limits limits)

@@ -23,6 +23,8 @@
 namespace kolo {
 
 /// What is said of a rank whose process or host is gone. last_step: −1 if none is known.
+/// Where this process has heard SIGTERM before, ` (the job was being ended by SIGTERM)` follows: Slurm's
+/// --signal=TERM ends mpirun's daemons, and with them their ranks.
 std::string text_of_loss(int rank, const std::string& host, std::int64_t last_step);
 
 /// An operation that this rank has entered and not finished. channel: the number that all ranks of the

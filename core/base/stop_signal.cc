@@ -20,6 +20,7 @@ namespace {
 
 std::atomic<int> terminations{0};  // written by the handler; lock-free, so legal there
 std::atomic<bool> stop{false};
+std::atomic<std::int64_t> sigterm_at_ms{-1};  // of steady_clock
 
 std::atomic<bool> record_wanted{false};
 std::atomic<bool> last_words{false};
@@ -62,6 +63,7 @@ void tell_at_the_keyboard() {
 void on_signal(int number) {
   const int interrupted_errno = errno;  // write() may change it under a system call's caller
   if (terminations.fetch_add(1) > 0) _exit(128 + number);
+  if (number == SIGTERM) sigterm_at_ms.store(now_ms());
   const std::int64_t step = completed_step.load();
   if (under_kolorun.load() && step >= 0) write_last_step(step);
   if (number == SIGINT) tell_at_the_keyboard();
@@ -168,6 +170,11 @@ void tell_last_step(std::int64_t step, std::int64_t of) {
 
 std::int64_t last_completed_step() { return completed_step.load(); }
 
+std::optional<std::chrono::milliseconds> time_since_sigterm() {
+  const std::int64_t at = sigterm_at_ms.load();
+  return at < 0 ? std::nullopt : std::optional(std::chrono::milliseconds(now_ms() - at));
+}
+
 bool stop_signal_received() { return stop.load(); }
 
 void request_stop() { stop.store(true); }
@@ -207,6 +214,7 @@ void end_by_sigterm() {
 void clear_stop_signal() {
   stop.store(false);
   terminations.store(0);
+  sigterm_at_ms.store(-1);
 }
 
 }  // namespace kolo

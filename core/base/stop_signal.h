@@ -3,7 +3,9 @@
 // The handlers set flags, which others read.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace kolo {
@@ -17,6 +19,8 @@ void install_stop_signals();
 void block_stop_signals();
 /// True since the first SIGTERM, SIGINT or SIGUSR1. Any thread.
 bool stop_signal_received();
+/// Since the first SIGTERM; nothing if there was none. Any thread.
+std::optional<std::chrono::milliseconds> time_since_sigterm();
 /// As SIGUSR1: a request to stop after the current step. Any thread.
 void request_stop();
 /// Under kolorun writes kHostGoesMarker, the name of this host and a newline to stderr, which kolorun takes

@@ -5,11 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <deque>
 #include <memory>
+#include <thread>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
+#include <kolo/core/base/stop_signal.h>
 
 namespace kolo {
 namespace {
@@ -219,6 +222,17 @@ TEST_F(WatchdogTest, EndsAllOperationsOnAllRanksWhereOneIsGone) {
 
 TEST_F(WatchdogTest, SaysThatNoStepIsKnown) {
   EXPECT_EQ(text_of_loss(1, "h1", -1), "rank 1 on h1 is gone (last step unknown)");
+}
+
+TEST_F(WatchdogTest, SaysThatTheJobWasBeingEndedWhereSigtermCameBefore) {
+  install_stop_signals();
+  std::raise(SIGTERM);
+  EXPECT_EQ(text_of_loss(1, "h1", 7), "rank 1 on h1 is gone (last step 7)") << "mpirun's own SIGTERM";
+  std::this_thread::sleep_for(300ms);
+  EXPECT_EQ(text_of_loss(1, "h1", 7),
+            "rank 1 on h1 is gone (last step 7) (the job was being ended by SIGTERM)");
+  clear_stop_signal();
+  EXPECT_EQ(text_of_loss(1, "h1", 7), "rank 1 on h1 is gone (last step 7)");
 }
 
 // Rank 0, whom the others ask, has never heard of the channel.
