@@ -77,6 +77,50 @@ class Learnt(DataFiles):
         shutil.copy(table, self.folder / "copy.csv")
         self.assertIn(FOR_TESTING, self.evaluated(self.folder / "copy.csv")[1])
 
+    def test_rows_of_a_test_table_that_the_training_table_holds_are_counted(self):
+        rows, pair = self.rows(200), self.folder / "pair"
+        pair.mkdir()
+
+        def trained(test, train=rows, header="a,label"):
+            self.table(header, train, "pair/train.csv"), self.table(header, test, "pair/test.csv")
+            return self.assert_ok(self.train("mlp", pair)).err
+
+        for test, count in ((rows, 200), (rows[:80], 80), (rows[:5] + self.rows(95), 5)):
+            self.assertEqual(trained(test).count(f"test.csv: {count} of {len(test)} samples for testing stand in train.csv, too"), 1)
+        coarse = [f"{self.numbers.choice('KSNT')},{self.numbers.randrange(9)},{self.numbers.choice('yn')}" for _ in range(600)]
+        for said in (trained(self.rows(100)), trained(rows[:2] + self.rows(300)), trained(coarse[:100], coarse[100:], "a,b,label")):
+            self.assertNotIn("stand in", said)
+
+    def test_rows_that_stand_twice_in_a_table_and_are_drawn_are_counted(self):
+        rows = self.rows(200)
+        for table, is_told in ((rows, False), ([row for row in rows for _ in range(2)], True), (rows + rows[:6], False)):
+            data = self.table("a,label", table)
+            said = self.assert_ok(self.train("mlp", data, "--checkpoint-dir", self.ck)).err
+            drawn, others = self.drawn_rows(table)
+            shared = sum(row in others for row in drawn)
+            self.assertEqual(f"{shared} of these stand in the training, too" in said, is_told, said)
+            self.assertEqual("stand in the training, too" in self.evaluated(data)[1], is_told)
+            shutil.rmtree(self.ck)
+
+    def test_pictures_of_a_part_for_testing_that_the_training_holds_are_counted(self):
+        pets, parts = self.pictures("pets", 100), self.folder / "parts"
+        shutil.copytree(pets, parts / "train")
+        new = self.pictures("new", 100)
+        for test, count in ((pets, 100), (new, 0)):
+            shutil.copytree(test, parts / "test")
+            for i, picture in enumerate(sorted((parts / "test").rglob("*.png"))):
+                picture.rename(picture.with_name(f"x{i}.png"))
+            said = self.assert_ok(self.train("lenet", parts, "--checkpoint-dir", self.ck)).err
+            self.assertEqual(f"about {count} of 100 samples for testing stand in" in said, count > 0, said)
+            self.assertEqual("stand in" in said, count > 0, said)
+            if count > 0:
+                shutil.rmtree(parts / "test"), shutil.rmtree(self.ck)
+        for data, is_told in ((parts / "train", True), (pets, True), (parts, False), (self.pictures("others", 100), False)):
+            with self.subTest(data=data):
+                tested, said = self.evaluated(data)
+                self.assertEqual(tested, 100)
+                self.assertEqual(f"64 of 64 samples that the training had are among these 100, {LEARNT} 100 of them" in said, is_told, said)
+
 
 if __name__ == "__main__":
     unittest.main()
