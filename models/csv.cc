@@ -96,6 +96,7 @@ class Reader {
               .file = file.name(), .line = file.line(), .column = place, .text = std::string(field)};
         if (!is_label(i)) rows_.values.push_back(value ? static_cast<float>(*value) : kNoNumber);
         else rows_.labels.push_back(value.value_or(-1));
+        if (value && i == features()) of_labels_.note_spelling(field, *value);
       }
       rows_.lines.push_back(file.line());
       rows_.kept.push_back(is_whole || missing() != MissingCells::drop);
@@ -262,6 +263,8 @@ class Reader {
     warnings.insert(warnings.end(), column_warnings_.begin(), column_warnings_.end());
     if (options_.known) add_empty_columns(warnings);
     if (options_.known) return warnings;
+    if (std::string text = of_labels_.warning_of_spellings(); !text.empty() && !words_.contains(features()))
+      warnings.push_back(std::move(text));
     if (name_as_cell_)
       warnings.push_back(
           fmt::format("the first line is taken for the columns' names, although {:?} stands in line {} of "

@@ -9,6 +9,7 @@
 #include <set>
 
 #include <kolo/core/base/count_of.h>
+#include <kolo/core/base/csv_line.h>
 #include <kolo/core/base/error.h>
 #include <kolo/models/csv_columns.h>
 
@@ -43,6 +44,32 @@ LabelKind label_kind_of_cells(const LabelCells& cells, const std::optional<Label
         "columns of 0 and 1 as in --target a,b",
         cells.file, cells.column);
   return kind;
+}
+
+void LabelSpellings::add(std::string_view cell, double value) {
+  constexpr std::size_t kMostNumbers = 1000;
+  if (first_.size() > kMostNumbers || two_) return;
+  std::string text = unquoted(cell);
+  const auto is_digit = [&](std::size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
+  const bool has_zeros = is_digit(0) && text[0] == '0' && is_digit(1);
+  const auto [known, is_new] = first_.try_emplace(value, has_zeros ? text : "");
+  if (is_new || known->second == (has_zeros ? text : "")) return;
+  if (known->second.empty()) two_ = {fmt::format("{}", value), std::move(text)};
+  else two_ = {known->second, std::move(text)};
+}
+
+std::string LabelSpellings::warning(const std::string& column) const {
+  if (!two_) return "";
+  return fmt::format(
+      "the label, column {}: {:?} and {:?} are one class, because all labels are numbers; where these are "
+      "two, "
+      "write all labels as words, such as n{} and n{}",
+      column, two_->first, two_->second, two_->first, two_->second);
+}
+
+std::string CsvLabels::warning_of_spellings() const {
+  if (schema_.label_kind != LabelKind::one_class) return "";
+  return spellings_.warning(column_text(schema_.labels.front().place, schema_.labels.front().name));
 }
 
 std::string labels_text(LabelKind kind, bool is_split, const std::vector<std::string>& columns) {

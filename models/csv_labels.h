@@ -6,6 +6,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <kolo/core/tensor/tensor.h>
@@ -38,6 +41,19 @@ std::string labels_text(LabelKind kind, bool is_split, const std::vector<std::st
 /// What to say of a label that is neither 0 nor 1 in one of several columns.
 inline constexpr char kMarksAreRight[] = "labels of several columns are 0 or 1, and --loss mse finds numbers";
 
+/// How labels that are numbers are written, so far as two ways may be meant as two classes: 01 and 1. Of more
+/// than 1,000 different numbers it knows nothing.
+class LabelSpellings {
+ public:
+  void add(std::string_view cell, double value);
+  /// Of the first number that is written in two such ways; "": there is none. column: its text.
+  std::string warning(const std::string& column) const;
+
+ private:
+  std::unordered_map<double, std::string> first_;  // without quotes; "": without zeros in front
+  std::optional<std::pair<std::string, std::string>> two_;
+};
+
 /// The labels of a table that is being read. All that it is made of outlives it, and changes until then.
 class CsvLabels {
  public:
@@ -53,6 +69,10 @@ class CsvLabels {
   /// numbers. Labels 1 to K become classes with these names in the schema. Throws InvalidArgumentError for a
   /// number that is no label.
   Tensor of_rows(std::int64_t count, const ColumnWords* words);
+  /// A cell of the first column, which is a number.
+  void note_spelling(std::string_view cell, double value) { spellings_.add(cell, value); }
+  /// Of classes that are numbers.
+  std::string warning_of_spellings() const;
   /// labels_text of the schema's columns.
   std::string columns_text() const;
   /// What of_rows has to say.
@@ -74,6 +94,7 @@ class CsvLabels {
   const CsvRows& rows_;
   TableSchema& schema_;
   std::vector<std::string> notes_;
+  LabelSpellings spellings_;
 };
 
 }  // namespace kolo::models::detail

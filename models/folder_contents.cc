@@ -45,6 +45,23 @@ void add_left_out(const fs::path& folder, const std::vector<std::string>& taken,
   });
 }
 
+bool is_hidden_folder(const fs::path& folder) {
+  if (last_name(folder) == "__MACOSX") return true;
+  bool has_hidden = false;
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const bool is_hidden = entry->path().filename().string().starts_with('.');
+    std::error_code ignored;
+    // A link to a folder may lead to anything.
+    const bool is_plain_folder = entry->is_directory(ignored) && !entry->is_symlink(ignored);
+    if (!is_hidden && !is_plain_folder) return false;
+    has_hidden |= is_hidden;
+    if (is_hidden && is_plain_folder) entry.disable_recursion_pending();
+  }
+  return has_hidden && !error;
+}
+
 std::vector<std::string> files_in(const fs::path& folder) {
   std::vector<std::string> names;
   for_each_entry(folder, [&](const fs::directory_entry& entry) {

@@ -9,6 +9,9 @@
 
 namespace kolo::models::detail {
 
+/// The kind of links from which all would be read again and again.
+inline constexpr char kLinksUp[] = "links that lead back up";
+
 /// "180 .heic", "1 picture in no folder of a class": of a kind whose name is that of several.
 std::string count_of_kind(std::int64_t count, const std::string& kind);
 
@@ -27,6 +30,11 @@ std::string left_out_beside(const std::filesystem::path& folder, const std::vect
 
 /// The most frequent kinds first, at most four: `8 .jpg, 2 folders`; "nothing".
 std::string contents_of(const std::filesystem::path& folder);
+
+/// A folder in which nothing lies, at any depth, but files whose names begin with a point, and at least one;
+/// or
+/// __MACOSX, which archives made on a Mac bring along. It is no class, and no part of the data.
+bool is_hidden_folder(const std::filesystem::path& folder);
 
 /// Names of the files in a folder that are not hidden, sorted.
 std::vector<std::string> files_in(const std::filesystem::path& folder);

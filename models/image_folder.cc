@@ -68,7 +68,9 @@ std::vector<fs::path> images_in(const fs::path& folder, LeftOut& left_out, Way w
   std::vector<fs::path> images = sorted_entries(folder, [&](const fs::directory_entry& entry) {
     std::error_code ignored;
     if (is_image_name(entry.path()) && entry.is_regular_file(ignored)) return true;
-    if (entry.is_directory(ignored) && leads_up(entry, way)) ++left_out["links that lead back up"];
+    if (entry.is_directory(ignored) && leads_up(entry, way)) ++left_out[detail::kLinksUp];
+    else if (entry.is_directory(ignored) && detail::is_hidden_folder(entry.path()))
+      ++left_out["folders of hidden files"];
     else if (entry.is_directory(ignored)) folders.push_back(entry.path());
     else ++left_out[kind_left_out(entry.path())];
     return false;
@@ -99,7 +101,7 @@ std::vector<fs::path> class_folders(const fs::path& folder, const std::vector<st
   };
   LeftOut ignored;
   return sorted_entries(folder, [&](const fs::directory_entry& entry) {
-    return is_folder(entry.path()) && !leads_up(entry, way) &&
+    return is_folder(entry.path()) && !leads_up(entry, way) && !detail::is_hidden_folder(entry.path()) &&
            (!is_output(entry.path()) || !images_below(entry.path(), ignored).empty());
   });
 }

@@ -20,6 +20,7 @@ namespace kolo::models::detail {
 
 std::string count_of_kind(std::int64_t count, const std::string& kind) {
   std::string text = fmt::format("{} {}", count, kind);
+  if (count == 1 && kind == kLinksUp) return "1 link that leads back up";
   for (const std::string_view several : {"pictures", "links", "files", "folders", "tables"})
     if (const std::size_t at = text.find(several); count == 1 && at != std::string::npos)
       text.erase(at + several.size() - 1, 1);

@@ -77,6 +77,9 @@ std::optional<fs::path> picture_named(const fs::path& folder, const std::string&
   return std::nullopt;
 }
 
+// A table may name a picture by its absolute path, and --data the folder by another one.
+fs::path whole(const fs::path& path) { return fs::absolute(path).lexically_normal(); }
+
 class NamedImages {
  public:
   NamedImages(const Place& place, const NamedImagesOptions& options)
@@ -155,7 +158,7 @@ class NamedImages {
     if (!picture)
       throw InvalidArgumentError("{}, line {}: there is no picture {:?} in {}", file_.name(), file_.line(),
                                  name, folder_.string());
-    if (!taken_.insert(picture->lexically_normal()).second)
+    if (!taken_.insert(whole(*picture)).second)
       throw InvalidArgumentError("{}, line {}: the picture {:?} has a line before this one; each has one",
                                  file_.name(), file_.line(), name);
     found_.files.push_back(*picture);
@@ -172,9 +175,8 @@ class NamedImages {
     const std::vector<fs::path> there = images_below(folder_, left_out);
     const std::string own = detail::kind_of_file(file_.name());
     if (fs::path(file_.name()).parent_path() == folder_ && --left_out[own] == 0) left_out.erase(own);
-    const auto unnamed = std::count_if(there.begin(), there.end(), [&](const fs::path& one) {
-      return !taken_.contains(one.lexically_normal());
-    });
+    const auto unnamed = std::count_if(there.begin(), there.end(),
+                                       [&](const fs::path& one) { return !taken_.contains(whole(one)); });
     if (unnamed > 0) left_out["pictures that it does not name"] += unnamed;
     for (std::size_t i = 0; i < file_.columns; ++i)
       if (i != *picture_ && std::find(labels_.begin(), labels_.end(), i) == labels_.end())

@@ -18,6 +18,7 @@
 #include <kolo/models/paths.h>
 #include <kolo/models/samples_internal.h>
 #include <kolo/models/seen_samples.h>
+#include <kolo/models/shared_samples.h>
 #include <kolo/models/unknown_labels.h>
 
 namespace kolo::models::detail {
@@ -141,25 +142,35 @@ DataSplits shared_out_pictures(ImageFolder all, const fs::path& folder, const Da
   return splits;
 }
 
-// Of a part for testing that lies elsewhere than the training's data.
-Found tested(ImageFolder part, const DataRequest& request) {
+// A part for testing: of other data than the training's, or beside the pictures that are to be learnt from.
+Found tested(ImageFolder part, const DataRequest& request, const std::vector<fs::path>& learnt) {
+  const SampleContents contents = picture_contents(part.files);
   if (request.whole && !request.is_own)
-    if (std::string seen = seen_in_training(request, {}, picture_contents(part.files)).text; !seen.empty())
+    if (std::string seen = seen_in_training(request, {}, contents).text; !seen.empty())
       part.warnings.push_back(std::move(seen));
+  if (std::string shared =
+          warning_of_shared(picture_contents(learnt), "the training's part", contents, part.name);
+      !shared.empty())
+    part.warnings.push_back(std::move(shared));
   return samples_of_pictures(std::move(part), request);
 }
 
-// With train/ and maybe a part for testing.
-Found part_of_classes(const fs::path& folder, const DataRequest& request, Split split) {
-  if (split == Split::train)
-    return samples_of_pictures(list_image_folder(folder, split, request.outputs), request);
+// With train/ and maybe a part for testing. learnt: files of the first, which are added where it is asked
+// for.
+Found part_of_classes(const fs::path& folder, const DataRequest& request, Split split,
+                      std::vector<fs::path>& learnt) {
+  if (split == Split::train) {
+    ImageFolder found = list_image_folder(folder, split, request.outputs);
+    learnt = found.files;
+    return samples_of_pictures(std::move(found), request);
+  }
   if (has_image_folder_test(folder))
-    return tested(list_image_folder(folder, split, request.outputs), request);
+    return tested(list_image_folder(folder, split, request.outputs), request, learnt);
   if (!request.whole || request.is_own) return nullptr;
   ImageFolder all = list_image_folder(folder, Split::train, request.outputs);
   if (const auto names = known_names(request); !names.empty()) number_classes(all, names);
   add_note(all.left_out, "all pictures for testing");
-  return tested(std::move(all), request);
+  return tested(std::move(all), request, learnt);
 }
 
 }  // namespace
@@ -185,16 +196,25 @@ DataSplits named_pictures(const fs::path& folder, const DataRequest& request, Wa
   ImageFolder test;
   if (wanted.test) test = list_named_images(folder, evaluated(wanted), options);
   if (wanted.test) number_classes(test, names.empty() ? all.classes : names);
-  if (wanted.train) splits.train = samples_of_pictures(std::move(all), request);
-  if (wanted.test) splits.test = tested(std::move(test), request);
+  std::vector<fs::path> learnt;
+  if (wanted.train) {
+    learnt = all.files;
+    splits.digests = digests_later({}, picture_contents(learnt));
+    splits.train = samples_of_pictures(std::move(all), request);
+  }
+  if (wanted.test) splits.test = tested(std::move(test), request, learnt);
   return splits;
 }
 
 DataSplits classed_pictures(const fs::path& folder, const DataRequest& request, Wanted wanted) {
-  if (is_folder(folder / "train"))
-    return each_split(request, wanted, [&](const DataRequest& asked, Split split) {
-      return part_of_classes(folder, asked, split == Split::train ? split : evaluated(wanted));
+  if (is_folder(folder / "train")) {
+    std::vector<fs::path> learnt;
+    DataSplits splits = each_split(request, wanted, [&](const DataRequest& asked, Split split) {
+      return part_of_classes(folder, asked, split == Split::train ? split : evaluated(wanted), learnt);
     });
+    if (wanted.train) splits.digests = digests_later({}, picture_contents(std::move(learnt)));
+    return splits;
+  }
   ImageFolder all = list_image_folder(folder, Split::train, request.outputs);
   if (const auto names = known_names(request); !names.empty()) number_classes(all, names);
   return shared_out_pictures(std::move(all), folder, request, wanted);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <numeric>
 #include <set>
@@ -48,10 +49,13 @@ std::uint64_t digest_of_rows(const SampleContents& contents, std::int64_t count)
 // Of what lies where the training's data lay: other samples may have come, and pictures may be gone.
 bool is_own_still(const SampleDigests& trained, std::span<const std::int64_t> drawn,
                   const SampleContents& contents) {
-  if (trained.all != 0)
-    return contents.count >= trained.samples && digest_of_rows(contents, trained.samples) == trained.all;
+  if (trained.all != 0 &&
+      (contents.count < trained.samples || digest_of_rows(contents, trained.samples) != trained.all))
+    return false;
   const Digests kept = set_of(trained.digests);
   const std::size_t again = found_among(kept, trained, drawn, contents).size();
+  // Another seed draws others of the same rows.
+  if (trained.all != 0) return kept.empty() || 2 * again > kept.size();
   if (again == kept.size()) return true;
   return 2 * again > kept.size() && found_among(set_of(trained.learnt), trained, drawn, contents).empty();
 }
@@ -90,33 +94,50 @@ std::vector<std::int64_t> telling_ones(const std::vector<std::int64_t>& places,
 }
 
 struct Estimate {
-  std::size_t found = 0, kept = 0;
-  std::int64_t samples = 0;  // of the data
+  std::size_t found = 0, kept = 0;  // of the starts of which some were found
+  double samples = 0;               // of the data
+  bool has_most = false;            // more than half of what is kept of a start
 };
 
-// How many of the samples the training has learnt from. Where an earlier version kept digests of drawn ones
-// alone, these stand for the others.
-Estimate estimate_of(const SampleDigests& trained, const SampleContents& contents) {
+// How many of `count` samples, these, a start of the training has learnt from, those apart that are alike by
+// chance.
+double learnt_of(const SampleDigests& trained, std::size_t found, std::size_t kept, double chance) {
+  const auto of_kept = static_cast<double>(kept);
+  if (!is_beyond_chance(static_cast<double>(found), of_kept, chance)) return 0;
+  const double share = (static_cast<double>(found) / of_kept - chance) / (1 - chance);
+  return share * static_cast<double>(trained.samples - trained.drawn);
+}
+
+// Where an earlier version kept digests of drawn ones alone, these stand for the others.
+void add_estimate(Estimate& estimate, const SampleDigests& trained, const SampleContents& contents) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(contents.count));
   std::iota(all.begin(), all.end(), 0);
   const bool is_of_earlier_version = trained.learnt.empty() && trained.all == 0;
   const Digests kept = set_of(is_of_earlier_version ? trained.digests : trained.learnt);
-  Estimate made{.found = found_among(kept, trained, all, contents).size(), .kept = kept.size()};
-  if (made.kept == 0) return made;
-  const double share = static_cast<double>(made.found) / static_cast<double>(made.kept);
-  made.samples =
-      std::min(contents.count,
-               static_cast<std::int64_t>(share * static_cast<double>(trained.samples - trained.drawn)));
-  return made;
+  const std::size_t found = found_among(kept, trained, all, contents).size();
+  if (found == 0) return;
+  const double samples = learnt_of(trained, found, kept.size(), chance_of_twin(contents, contents.count));
+  if (samples == 0) return;
+  estimate.found += found;
+  estimate.kept += kept.size();
+  estimate.samples = std::min(estimate.samples + samples, static_cast<double>(contents.count));
+  estimate.has_most |= 2 * found > kept.size();
+}
+
+bool is_told(const Estimate& estimate, std::int64_t count) {
+  constexpr std::size_t kFewFound = 3;
+  constexpr double kShareLearnt = 0.1;
+  return estimate.has_most ||
+         (estimate.found >= kFewFound && estimate.samples > kShareLearnt * static_cast<double>(count));
 }
 
 std::string text_of(const DataRequest& request, const Estimate& estimate, std::int64_t count) {
   const std::string data = request.data.value_or("");
-  if (2 * estimate.found > estimate.kept)
+  if (is_told(estimate, count))
     return fmt::format(
         "--data {}: {} of {} samples that the training had are among these {}, so that it may have learnt "
         "from about {} of them: their accuracy is not that of new samples",
-        data, estimate.found, estimate.kept, count, estimate.samples);
+        data, estimate.found, estimate.kept, count, static_cast<std::int64_t>(estimate.samples));
   if (!request.is_own) return "";
   return fmt::format("--data {}: it no longer holds the samples that the training had, and all {} are tested",
                      data, count);
@@ -127,6 +148,37 @@ std::string text_of(const DataRequest& request, const Estimate& estimate, std::i
 std::uint64_t digest_of_bytes(std::span<const std::byte> bytes, std::uint64_t before) {
   for (const std::byte one : bytes) before = (before ^ std::to_integer<std::uint64_t>(one)) * 0x100000001b3;
   return before;
+}
+
+double chance_of_twin(std::span<const std::uint64_t> sorted, std::int64_t among) {
+  const auto others = static_cast<double>(sorted.size()) - 1;
+  if (others < 1) return 0;
+  const double missing = 1 - std::min(1.0, static_cast<double>(among) / others);
+  double sum = 0;
+  for (std::size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
+    while (end < sorted.size() && sorted[end] == sorted[begin]) ++end;
+    const auto alike = static_cast<double>(end - begin);
+    if (alike > 1) sum += alike * (1 - std::pow(missing, alike - 1));
+  }
+  return sum / (others + 1);
+}
+
+double chance_of_twin(const SampleContents& contents, std::int64_t among) {
+  return contents.bytes ? 0 : chance_of_twin(sorted_digests(contents), among);
+}
+
+bool is_beyond_chance(double found, double asked, double chance) {
+  constexpr double kDeviations = 4;
+  const double by_chance = asked * chance;
+  return found > by_chance + kDeviations * std::sqrt(by_chance * (1 - chance));
+}
+
+std::vector<std::uint64_t> sorted_digests(const SampleContents& contents) {
+  std::vector<std::uint64_t> digests;
+  digests.reserve(static_cast<std::size_t>(contents.count));
+  for (std::int64_t place = 0; place < contents.count; ++place) digests.push_back(contents.digest(place));
+  std::sort(digests.begin(), digests.end());
+  return digests;
 }
 
 SampleDigests digests_of(std::span<const std::int64_t> drawn, const SampleContents& contents) {
@@ -151,7 +203,7 @@ std::function<SampleDigests()> digests_later(std::vector<std::int64_t> drawn, Sa
 Seen seen_in_training(const DataRequest& request, std::span<const std::int64_t> drawn,
                       const SampleContents& contents) {
   const std::string data = request.data.value_or("");
-  Estimate largest;
+  Estimate estimate;
   bool is_unknown = false;
   for (const SampleDigests& trained : request.trained) {
     if (is_same(trained, request, drawn, contents)) {
@@ -162,17 +214,15 @@ Seen seen_in_training(const DataRequest& request, std::span<const std::int64_t> 
                                   data, contents.count, drawn.size())};
     }
     is_unknown |= !is_comparable(trained, contents);
-    if (!is_comparable(trained, contents)) continue;
-    const Estimate estimate = estimate_of(trained, contents);
-    if (largest.kept == 0 || estimate.samples > largest.samples) largest = estimate;
+    if (is_comparable(trained, contents)) add_estimate(estimate, trained, contents);
   }
   if (request.trained.empty()) return {};
-  if (is_unknown && 2 * largest.found <= largest.kept)
+  if (is_unknown && !is_told(estimate, contents.count))
     return {.text = fmt::format("--data {}: the model may have learnt from some of these {} pictures: the "
                                 "config.json of its folder is of a version that kept names of pictures and "
                                 "not what is in them; a training that goes on there keeps it",
                                 data, contents.count)};
-  return {.text = text_of(request, largest, contents.count)};
+  return {.text = text_of(request, estimate, contents.count)};
 }
 
 std::string learnt_before(const DataRequest& request, std::span<const std::int64_t> drawn,
@@ -182,14 +232,15 @@ std::string learnt_before(const DataRequest& request, std::span<const std::int64
     const Digests kept = set_of(trained.learnt);
     const std::size_t found = found_among(kept, trained, drawn, contents).size();
     if (found == 0) continue;
-    const double share = static_cast<double>(found) / static_cast<double>(kept.size());
-    const auto learnt =
-        static_cast<std::int64_t>(share * static_cast<double>(trained.samples - trained.drawn));
+    const double learnt = learnt_of(trained, found, kept.size(), chance_of_twin(contents, std::ssize(drawn)));
+    if (learnt == 0) continue;
     return fmt::format(
         "--data {}: the training has learnt from about {} of these {} samples for testing, as where rows "
         "were "
-        "moved since: their accuracy is not that of new samples",
-        request.data.value_or(""), std::clamp<std::int64_t>(learnt, 1, std::ssize(drawn)), drawn.size());
+        "moved since, or where --init-from has learnt with another --seed: their accuracy is not that of new "
+        "samples",
+        request.data.value_or(""),
+        std::clamp<std::int64_t>(static_cast<std::int64_t>(learnt), 1, std::ssize(drawn)), drawn.size());
   }
   return "";
 }
@@ -197,7 +248,7 @@ std::string learnt_before(const DataRequest& request, std::span<const std::int64
 bool is_shared_out(const DataRequest& request, Wanted wanted, std::span<const std::int64_t> drawn,
                    const SampleContents& contents, std::vector<std::string>& warnings) {
   const Seen seen = request.whole ? seen_in_training(request, drawn, contents) : Seen();
-  const std::string learnt = wanted.train ? learnt_before(request, drawn, contents) : "";
+  const std::string learnt = wanted.train || seen.is_same ? learnt_before(request, drawn, contents) : "";
   for (const std::string& text : {seen.text, learnt})
     if (!text.empty()) warnings.push_back(text);
   return !request.whole || seen.is_same;

@@ -26,6 +26,19 @@ struct SampleContents {
   std::function<std::uint64_t(std::int64_t place)> bytes = {};
 };
 
+/// Of all of them, sorted.
+std::vector<std::uint64_t> sorted_digests(const SampleContents& contents);
+
+/// How likely a further sample of the same kind is alike one of `among` of these: rows of few different
+/// values coincide by chance. By how many of these are alike others of them. sorted: digests of all, at least
+/// `among`.
+double chance_of_twin(std::span<const std::uint64_t> sorted, std::int64_t among);
+/// The same; 0 of pictures, which never do.
+double chance_of_twin(const SampleContents& contents, std::int64_t among);
+
+/// Whether so many of `asked` samples coincide that chance does not explain it. chance: of one.
+bool is_beyond_chance(double found, double asked, double chance);
+
 /// By which samples are known again of which these were drawn for testing and the others learnt from.
 SampleDigests digests_of(std::span<const std::int64_t> drawn, const SampleContents& contents);
 
@@ -41,13 +54,15 @@ struct Seen {
 /// Of data without a test part. drawn: those of the samples that the training's seed draws, none where all
 /// are for testing anyway. Data elsewhere are the training's own if all that is kept of them says so, and the
 /// training's file or folder, which may have grown, if most of its drawn samples are drawn again and none
-/// that it has learnt from. Of all others an estimate: by the digests of at most 64 samples that the training
-/// has learnt from.
+/// that it has learnt from. Of all others an estimate: by the digests of at most 64 samples of each start
+/// that the training has learnt from. It is told where most of these are found, or where a tenth of the data
+/// was learnt.
 Seen seen_in_training(const DataRequest& request, std::span<const std::int64_t> drawn,
                       const SampleContents& contents);
 
-/// Of a training that goes on: what to say where samples are for testing now from which it has learnt,
-/// because rows of its table were moved; "" where there are none.
+/// Of a training that goes on, or begins with the weights of another one: what to say where samples are for
+/// testing from which these have learnt, because rows were moved or another seed has drawn; "" where there
+/// are none. Of an evaluation of a training's own data the same.
 std::string learnt_before(const DataRequest& request, std::span<const std::int64_t> drawn,
                           const SampleContents& contents);
 

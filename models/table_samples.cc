@@ -20,6 +20,7 @@
 #include <kolo/models/paths.h>
 #include <kolo/models/samples_internal.h>
 #include <kolo/models/seen_samples.h>
+#include <kolo/models/shared_samples.h>
 #include <kolo/models/unknown_labels.h>
 
 namespace kolo::models::detail {
@@ -148,6 +149,7 @@ DataSplits shared_out(const std::string& name, const std::vector<fs::path>& path
             .digests = digests_later({}, contents)};
   add_note(table.note,
            fmt::format("{} of {} rows for testing by the seed {}", testing.size(), count, request.seed));
+  add_note(table.note, note_of_shared(testing, contents));
   DataSplits splits{.train = nullptr, .test = nullptr, .digests = digests_later(testing, contents)};
   for (const std::int64_t row : testing) {
     const auto file = std::upper_bound(table.ends.begin(), table.ends.end(), static_cast<std::size_t>(row)) -
@@ -176,6 +178,7 @@ DataSplits pair_of_tables(const fs::path& folder, const DataRequest& request, Wa
   CsvOptions options = options_of(request);
   std::int64_t classes = request.classes;
   const bool has_test = wanted.test && is_file(test);
+  SampleContents learnt;
   if (wanted.train || (has_test && !options.known && is_file(train))) {
     CsvTable table = read_csv(train, options);
     check_labels(table.y, train, table.note, table.schema->output_names());
@@ -184,7 +187,8 @@ DataSplits pair_of_tables(const fs::path& folder, const DataRequest& request, Wa
     options.known_file = train.filename().string();
     classes = classes_of(table, request);
     check_numbers(table, classes, train, "");
-    if (wanted.train) splits.digests = digests_later({}, row_contents(table));
+    if (wanted.train) learnt = row_contents(table);
+    if (wanted.train) splits.digests = digests_later({}, learnt);
     if (wanted.train) splits.train = samples_of(train.filename().string(), std::move(table), classes);
   }
   if (has_test) {
@@ -193,6 +197,10 @@ DataSplits pair_of_tables(const fs::path& folder, const DataRequest& request, Wa
     if (request.whole && !request.is_own)
       if (std::string seen = seen_in_training(request, {}, row_contents(table)).text; !seen.empty())
         table.warnings.push_back(std::move(seen));
+    if (std::string shared =
+            warning_of_shared(learnt, options.known_file, row_contents(table), test.filename().string());
+        !shared.empty())
+      table.warnings.push_back(std::move(shared));
     splits.test = samples_of(test.filename().string(), std::move(table), classes);
   }
   return splits;

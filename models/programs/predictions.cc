@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -29,7 +30,6 @@
 #include <kolo/models/column_scale.h>
 #include <kolo/models/data.h>
 #include <kolo/models/own_files.h>
-#include <kolo/models/predictor.h>
 #include <kolo/models/programs/picture_check.h>
 #include <kolo/models/programs/restored_model.h>
 #include <kolo/models/programs/shared_errors.h>
@@ -46,10 +46,37 @@ struct Guess {
   double share = 0;
 };
 
-// To six significant digits: of small shares, too, the larger one stays so.
-double told(double share) { return parse_double(fmt::format("{:.6g}", share)).value_or(share); }
+// To six significant digits, so that of small shares, too, the larger one stays so. Of a share close to 1
+// what it lacks has four of them: no share becomes 1 that is less, and samples keep their order.
+double told(double share) {
+  const double lacks = 1 - share;
+  const bool is_close = share > 0.5 && lacks > 0;
+  const std::string text =
+      is_close ? fmt::format("{:.{}f}", share, std::max(6, 4 + static_cast<int>(-std::log10(lacks))))
+               : fmt::format("{:.6g}", share);
+  return parse_double(text).value_or(share);
+}
 
-std::vector<Guess> largest(std::span<const float> shares, std::int64_t top, const SampleKind& kind) {
+// Shares of classes, or probabilities of labels, from a sample's logits: a float that is less than 1 is so by
+// 6e-8 at least, and sure answers would all be alike. None is 1 as long as others are more than 0.
+std::vector<double> answers_from(std::span<const float> logits, LabelKind kind) {
+  std::vector<double> answers(logits.begin(), logits.end());
+  const double below_1 = std::nextafter(1.0, 0.0);
+  for (double& one : answers) {
+    if (kind != LabelKind::several) break;
+    const double other = std::exp(-one);
+    one = other > 0 ? std::min(1 / (1 + other), below_1) : 1;
+  }
+  if (kind != LabelKind::one_class || answers.empty()) return answers;
+  const double largest = *std::max_element(answers.begin(), answers.end());
+  double sum = 0;
+  for (double& one : answers) sum += one = std::exp(one - largest);
+  const bool is_sure = std::count(answers.begin(), answers.end(), 0.0) + 1 == std::ssize(answers);
+  for (double& one : answers) one = is_sure ? one : std::min(one / sum, below_1);
+  return answers;
+}
+
+std::vector<Guess> largest(std::span<const double> shares, std::int64_t top, const SampleKind& kind) {
   std::vector<std::size_t> order(shares.size());
   std::iota(order.begin(), order.end(), 0);
   const auto count = std::min(static_cast<std::size_t>(top), order.size());
@@ -95,7 +122,7 @@ class SampleText {
     return text + "\n";
   }
 
-  std::string line(const std::string& name, std::span<const float> outputs) const {
+  std::string line(const std::string& name, std::span<const double> outputs) const {
     if (form_ == Form::json) return json_line(name, outputs);
     std::string text = form_ == Form::csv ? csv_field(name) : name;
     if (is_ranked_)
@@ -106,7 +133,7 @@ class SampleText {
       if (form_ == Form::plain && of_labels_)
         text += fmt::format("  {} {:.4f}", kind_.class_name(static_cast<std::int64_t>(i)), outputs[i]);
       else if (of_labels_) text += fmt::format(",{}", told(outputs[i]));
-      else text += fmt::format("{}{}", form_ == Form::csv ? "," : "  ", outputs[i]);
+      else text += fmt::format("{}{}", form_ == Form::csv ? "," : "  ", static_cast<float>(outputs[i]));
     return text + "\n";
   }
 
@@ -126,7 +153,7 @@ class SampleText {
     return {{what(), guess.name}, {how_much(), guess.share}};
   }
 
-  std::string json_line(const std::string& name, std::span<const float> outputs) const {
+  std::string json_line(const std::string& name, std::span<const double> outputs) const {
     nlohmann::ordered_json row = {{"name", name}};
     if (is_ranked_) {
       const std::vector<Guess> guesses = largest(outputs, top_, kind_);
@@ -138,7 +165,7 @@ class SampleText {
     for (std::size_t i = 0; i < outputs.size(); ++i)
       if (of_labels_)
         row["labels"].push_back(json_of({kind_.class_name(static_cast<std::int64_t>(i)), told(outputs[i])}));
-      else row["numbers"].push_back(double{outputs[i]});
+      else row["numbers"].push_back(outputs[i]);
     return json_text(row) + "\n";
   }
 
@@ -243,7 +270,6 @@ class PredictedLines {
         text_(text),
         model_(model),
         leaves_out_(options.skip_damaged),
-        answers_(detail::answers_of(model.scope(), model.logits(), kind.label_kind)),
         threads_(input.samples->kind().decoded ? batch_options(options).threads : 1) {}
 
   // Of the samples from `begin` on and before `end`.
@@ -254,13 +280,13 @@ class PredictedLines {
                       .labels = Tensor(DType::i32, {end - begin})};
     with_skip_hint(input_.samples->kind(),
                    [&] { threads_.run(end - begin, [&](std::int64_t i) { read(begin + i, batch, i); }); });
-    const Tensor found = model_.session().run(answers_, {{model_.samples(), batch.samples}});
+    const Tensor found = model_.session().run(model_.logits(), {{model_.samples(), batch.samples}});
     const auto classes = static_cast<std::size_t>(kind_.classes);
     for (std::int64_t i = begin; i < end; ++i) {
       if (damaged_.contains(i)) continue;
       const std::string& name = input_.names[static_cast<std::size_t>(i)];
       const auto row = found.span<float>().subspan(static_cast<std::size_t>(i - begin) * classes, classes);
-      text += text_.line(name, row);
+      text += text_.line(name, answers_from(row, kind_.label_kind));
     }
     return text;
   }
@@ -284,7 +310,6 @@ class PredictedLines {
   const SampleText& text_;
   RestoredModel& model_;
   const bool leaves_out_;
-  const Output answers_;
   Mutex mutex_;
   DamagedSamples damaged_;  // mutex_, while samples are read
   ReadThreads threads_;

@@ -32,6 +32,18 @@ namespace {
 constexpr char kOutputDeviation[] = "output/deviation";
 constexpr std::int64_t kMostRead = 10000, kMostDecoded = 1000;  // samples that --normalize looks at
 
+// By the weights that --init-from names: of a checkpoint folder, or a file in it. Other folders have other
+// files of that name.
+std::vector<SampleDigests> learnt_by(const std::string& weights) {
+  try {
+    const std::filesystem::path path(weights);
+    const auto found = load_folder_config(detail::is_folder(path) ? weights : folder_of(weights));
+    return found ? found->trained : std::vector<SampleDigests>{};
+  } catch (const DataLossError&) {
+    return {};
+  }
+}
+
 DataRequest request_of(const TrainOptions& options) {
   const Model& model = find_model(options.model);
   DataRequest request{.data = options.data, .sample = model.sample, .input = model.input};
@@ -57,6 +69,7 @@ DataRequest request_of(const TrainOptions& options) {
     request.is_own = is_known && is_same_data(options.switches.at("data"), trained_on->second);
     request.whole = options.evaluate && is_known && (!request.is_own || !request.trained.empty());
   }
+  if (!options.found && !options.init_from.empty()) request.trained = learnt_by(options.init_from);
   if (options.context) request.sample = {*options.context};
   return request;
 }
@@ -109,18 +122,6 @@ void check_augmentation(const TrainOptions& options, const TrainingData& data) {
                                                         : "holds arrays, which stay as they are");
 }
 
-// By the weights that --init-from names: of a checkpoint folder, or a file in it. Other folders have other
-// files of that name.
-std::vector<SampleDigests> learnt_by(const std::string& weights) {
-  try {
-    const std::filesystem::path path(weights);
-    const auto found = load_folder_config(detail::is_folder(path) ? weights : folder_of(weights));
-    return found ? found->trained : std::vector<SampleDigests>{};
-  } catch (const DataLossError&) {
-    return {};
-  }
-}
-
 }  // namespace
 
 TrainingData load_training_data(const TrainOptions& options, bool training) {
@@ -157,7 +158,7 @@ TrainingData load_training_data(const TrainOptions& options, bool training) {
                           ? ""
                           : characters_in(*data.characters + *options.found->characters);
   if (splits.digests) data.digests = splits.digests();
-  if (!options.init_from.empty()) data.learnt_before = learnt_by(options.init_from);
+  if (!options.found) data.learnt_before = request.trained;
   return data;
 }
 

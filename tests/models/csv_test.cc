@@ -17,6 +17,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::ThrowsMessage;
 
 class Csv : public CsvReader {};
@@ -123,6 +124,19 @@ TEST_F(Csv, TellsCodesWithZerosInFrontApart) {
               ElementsAre("007", "07", "x", "y", "z"));
   EXPECT_THAT(read("a,label\n1,1.0\n2,1\n3,x\n4,y\n5,z\n").schema->labels[0].words,
               ElementsAre("1", "x", "y", "z"));
+}
+
+TEST_F(CsvReader, TellsLabelsThatAreOneNumberAndMayBeTwoClasses) {
+  EXPECT_THAT(read("a,label\n1,01\n2,1\n3,2\n").warnings,
+              ElementsAre(HasSubstr("the label, column 2 \"label\": \"01\" and \"1\" are one class")));
+  EXPECT_THAT(read("a,label\n1,1\n2,2\n3,\"01\"\n").warnings,
+              ElementsAre(HasSubstr("\"1\" and \"01\" are one class")));
+  EXPECT_THAT(read("a,label\n1,007\n2,2\n3,07\n").warnings,
+              ElementsAre(HasSubstr("\"007\" and \"07\" are one class")));
+  EXPECT_THAT(read("a,label\n1,01\n2,02\n3,10\n4,01\n").warnings, IsEmpty());  // written alike
+  EXPECT_THAT(read("a,label\n1,1.0\n2,1\n3,2\n4,0\n5,0.0\n").warnings, IsEmpty());
+  EXPECT_THAT(read("a,label\n1,01.5\n2,1.5\n3,2.25\n").warnings, IsEmpty());     // numbers to find
+  EXPECT_THAT(read("a,label\n1,01\n2,1\n3,x\n4,y\n5,z\n").warnings, IsEmpty());  // words: two classes
 }
 
 TEST_F(Csv, SaysThatTheFirstLineAloneHoldsNames) {

@@ -2,9 +2,11 @@
 """What kolo-train takes of a folder of data, and what of it is none: its own checkpoints, logs and predictions, and links that lead back up."""
 import os
 import re
+import shutil
 import unittest
 
 from data_files import DataFiles
+from programs import run
 
 
 class Folders(DataFiles):
@@ -106,6 +108,53 @@ class Folders(DataFiles):
         (tables / "a.csv").write_text("x,label\n" + "".join(f"{i},{'no' if i % 2 else 'yes'}\n" for i in range(40)))
         os.mkfifo(tables / "b.csv")
         self.assert_ok(self.train("mlp", tables))
+
+    def test_folders_of_hidden_files_are_no_class(self):
+        pets = self.pictures("pets")
+
+        def add_hidden(folder, of="left"):
+            for path in ("__MACOSX/._pets", f"__MACOSX/pets/{of}/._0.png", "dots/.DS_Store", "dots/below/.x"):
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+                (folder / path).write_bytes(b"")
+
+        self.assert_ok(self.train("lenet", pets, "--checkpoint-dir", self.ck))
+        add_hidden(pets), add_hidden(pets / "left")
+        for said in (self.evaluation(), self.assert_ok(self.train("lenet", pets)).err, self.evaluation("--data", pets)):
+            self.assertRegex(said, r"2 classes \(left: .*left out: 1 folder __MACOSX/, 1 folder dots/, 2 folders of hidden files")
+        parts = self.folder / "parts"
+        for part in ("train", "test"):
+            shutil.copytree(pets, parts / part)
+        add_hidden(parts)
+        self.assertRegex(self.assert_ok(self.train("lenet", parts)).err, r"2 classes \(left: 20, right: 20\).*folder __MACOSX/")
+        named, tables, texts = self.folder / "named", self.folder / "tables", self.folder / "texts"
+        for folder in (named, tables, texts):
+            add_hidden(folder)
+        for i in range(20):
+            (named / f"{i}.png").write_bytes(self.picture())
+        (named / "t.csv").write_text("file,label\n" + "".join(f"{i}.png,{'ab'[i % 2]}\n" for i in range(20)))
+        self.table("a,label", [f"{i},{i % 2}" for i in range(30)], "tables/t.csv")
+        (texts / "one.txt").write_text("the quick brown fox jumps over the lazy dog.\n" * 40)
+        self.assertIn("2 folders of hidden files", self.assert_ok(self.train("lenet", named)).err)
+        self.assertIn("1 folder __MACOSX/, 1 folder dots/", self.assert_ok(self.train("mlp", tables)).err)
+        self.assert_ok(self.train("gpt", texts, "--width", 8, "--heads", 1, "--layers", 1, "--context", 8))
+        (pets / "dots" / "notes.txt").write_text("of a class that lost its pictures")
+        self.assert_one_line(self.train("lenet", pets), 1, "pets/dots: a class without images")
+
+    def test_one_link_that_leads_back_up_is_told_so(self):
+        pets = self.pictures("pets")
+        (pets / "left" / "loop").symlink_to("..")
+        self.assertIn("1 link that leads back up", self.assert_ok(self.train("lenet", pets)).err)
+
+    def test_pictures_that_a_table_names_by_absolute_paths_are_named(self):
+        named = self.folder / "named"
+        named.mkdir()
+        for i in range(20):
+            (named / f"{i}.png").write_bytes(self.picture())
+        (named / "t.csv").write_text("file,label\n" + "".join(f"{named.resolve()}/{i}.png,{'ab'[i % 2]}\n" for i in range(20)))
+        train = ("kolo-train", "--model", "lenet", "--batch-size", 4, "--threads", 1, "--steps", 2, "--json", "--data")
+        self.assertNotIn("does not name", self.assert_ok(run(*train, "named", cwd=self.folder)).err)
+        (named / "more.png").write_bytes(self.picture())
+        self.assertIn("left out: 1 picture that it does not name", self.assert_ok(run(*train, "named", cwd=self.folder)).err)
 
     def test_a_gap_between_cifars_batches_is_refused(self):
         record = bytes([1]) + bytes(3072)

@@ -66,6 +66,21 @@ class Pictures(Predict):
         self.kinds = ["right", "left", "none", "none", "left", "right", "left"]
         self.files = [self.picture(self.new / f"{name}.png", kind) for name, kind in zip("dbagcfe", self.kinds)]
 
+    def test_shares_of_sure_answers_differ_from_1_and_from_each_other(self):
+        table, self.ck = self.folder / "t.csv", self.folder / "sure"
+        table.write_text("a,label\n" + "".join(f"{i},{'no' if i < 30 else 'yes'}\n" for i in range(60)))
+        self.assert_ok(run("kolo-train", "--model", "mlp", "--data", table, "--normalize", "--batch-size", 16, "--learning-rate", 0.05, "--threads", 1, "--steps", 600, "--checkpoint-dir", self.ck))
+        self.assert_ok(self.ask("--predict", table, "--top", 2, "--output", self.folder / "p.csv"))
+        rows = list(csv.DictReader((self.folder / "p.csv").read_text().splitlines()))
+        lines = [json.loads(line) for line in self.assert_ok(self.ask("--predict", table, "--top", 2, "--json")).out.splitlines()]
+        self.assertLess(min(float(row["share_2"]) for row in rows), 1e-7)  # what a float near 1 cannot lack
+        for row, line in zip(rows, lines, strict=True):
+            self.assertLess(float(row["share"]), 1, row)
+            self.assertLess(line["share"], 1)
+            self.assertGreater(float(row["share_2"]), 0)
+            if line["top"][1]["share"] > 1e-12:
+                self.assertAlmostEqual((1 - line["share"]) / line["top"][1]["share"], 1, delta=1e-2)
+
     def test_files_are_named_in_their_order_with_class_and_share(self):
         lines = self.assert_ok(self.ask("--predict", *self.files)).out.splitlines()
         self.assertEqual([line.split()[:2] for line in lines], [[str(file), kind] for file, kind in zip(self.files, self.kinds)])

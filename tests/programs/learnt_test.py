@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""What kolo-train says of samples for testing that stand in the training, too: in other data, in parts, in the same table, and through --init-from."""
+import random
+import shutil
+import unittest
+
+from data_files import DataFiles
+
+LEARNT = "so that it may have learnt from about"
+FOR_TESTING = "the training has learnt from about"
+
+
+class Learnt(DataFiles):
+    def rows(self, count):
+        return [f"{self.numbers.random()},{i % 2}" for i in range(count)]
+
+    def drawn_rows(self, rows):
+        """Those that the folder's training has drawn, and the others."""
+        lines = {int(name.split(":")[1]) - 2 for name in (self.ck / "testing.txt").read_text().splitlines()}
+        return [row for i, row in enumerate(rows) if i in lines], [row for i, row in enumerate(rows) if i not in lines]
+
+    def test_test_data_that_were_cut_from_the_trainings_are_told(self):
+        rows = self.rows(200)
+        self.assert_ok(self.train("mlp", self.table("a,label", rows), "--checkpoint-dir", self.ck))
+        _, learnt = self.drawn_rows(rows)
+        for count in (20, 60, 90):
+            cut = self.table("a,label", learnt[:count], "cut.csv")
+            with self.subTest(count=count):
+                tested, said = self.evaluated(cut)
+                self.assertEqual(tested, count)
+                self.assertRegex(said, rf"\d+ of 64 samples that the training had are among these {count}, {LEARNT} \d+ of them")
+        few = self.table("a,label", learnt[:3] + self.rows(400), "few.csv")
+        self.assertNotIn("the training had", self.evaluated(few)[1])
+        self.assertNotIn("the training had", self.evaluated(self.table("a,label", self.rows(100), "new.csv"))[1])
+
+    def test_samples_of_several_starts_are_counted_together(self):
+        first, second = self.rows(200), self.rows(200)
+        self.assert_ok(self.train("mlp", self.table("a,label", first, "first.csv"), "--checkpoint-dir", self.ck))
+        self.assert_ok(self.ask("--data", self.table("a,label", second, "second.csv"), "--steps", 3))
+        both = self.table("a,label", first + second, "both.csv")
+        tested, said = self.evaluated(both)
+        self.assertEqual(tested, 400)
+        self.assertRegex(said, rf"128 of 128 samples that the training had are among these 400, {LEARNT} 3\d\d of them")
+
+    def test_coarse_rows_that_coincide_by_chance_are_not_told(self):
+        def coarse(seed, count):
+            numbers = random.Random(seed)
+            return [f"{numbers.choice('KSNT')},{numbers.choice('SML')},{numbers.choice('yn')},{numbers.randrange(18, 80)},{numbers.choice(('buys', 'leaves'))}" for _ in range(count)]
+
+        header, rows = "city,size,member,age,label", coarse(1, 600)
+        self.assert_ok(self.train("mlp", self.table(header, rows), "--checkpoint-dir", self.ck))
+        for count in (300, 600, 2000, 6000):
+            other = self.table(header, coarse(count, count), "other.csv")
+            with self.subTest(count=count):
+                self.assertNotIn("the training had", self.evaluated(other)[1])
+                shutil.copytree(self.ck, self.folder / "on")
+                said = self.assert_ok(self.train("mlp", other, "--init-from", self.folder / "on", "--checkpoint-dir", self.folder / "new")).err
+                self.assertNotIn(FOR_TESTING, said)
+                shutil.rmtree(self.folder / "on"), shutil.rmtree(self.folder / "new")
+        moved = self.table(header, rows[::-1], "moved.csv")
+        self.assertIn("64 of 64 samples that the training had are among these 600", self.evaluated(moved)[1])
+
+    def test_first_weights_that_have_learnt_what_is_drawn_for_testing_are_told(self):
+        rows, before = self.rows(200), self.folder / "before"
+        table = self.table("a,label", rows)
+        self.assert_ok(self.train("mlp", table, "--checkpoint-dir", before))
+        moved = self.table("a,label", rows[::-1], "moved.csv")
+        new = self.table("a,label", self.rows(200), "new.csv")
+        for data, seed, is_told in ((table, 7, True), (moved, 1, True), (table, 1, False), (new, 7, False)):
+            self.ck = self.folder / f"ck-{data.stem}-{seed}"
+            with self.subTest(data=data, seed=seed):
+                trained = self.assert_ok(self.train("mlp", data, "--init-from", before, "--seed", seed, "--checkpoint-dir", self.ck)).err
+                went_on = self.assert_ok(self.ask("--steps", 3)).err
+                for said in (trained, went_on, self.evaluated(data)[1]):
+                    self.assertEqual(FOR_TESTING in said, is_told, said)
+        self.ck = self.folder / "ck-t-7"
+        shutil.copy(table, self.folder / "copy.csv")
+        self.assertIn(FOR_TESTING, self.evaluated(self.folder / "copy.csv")[1])
+
+    def test_rows_of_a_test_table_that_the_training_table_holds_are_counted(self):
+        rows, pair = self.rows(200), self.folder / "pair"
+        pair.mkdir()
+
+        def trained(test, train=rows, header="a,label"):
+            self.table(header, train, "pair/train.csv"), self.table(header, test, "pair/test.csv")
+            return self.assert_ok(self.train("mlp", pair)).err
+
+        for test, count in ((rows, 200), (rows[:80], 80), (rows[:5] + self.rows(95), 5)):
+            self.assertEqual(trained(test).count(f"test.csv: {count} of {len(test)} samples for testing stand in train.csv, too"), 1)
+        coarse = [f"{self.numbers.choice('KSNT')},{self.numbers.randrange(9)},{self.numbers.choice('yn')}" for _ in range(600)]
+        for said in (trained(self.rows(100)), trained(rows[:2] + self.rows(300)), trained(coarse[:100], coarse[100:], "a,b,label")):
+            self.assertNotIn("stand in", said)
+
+    def test_rows_that_stand_twice_in_a_table_and_are_drawn_are_counted(self):
+        rows = self.rows(200)
+        for table, is_told in ((rows, False), ([row for row in rows for _ in range(2)], True), (rows + rows[:6], False)):
+            data = self.table("a,label", table)
+            said = self.assert_ok(self.train("mlp", data, "--checkpoint-dir", self.ck)).err
+            drawn, others = self.drawn_rows(table)
+            shared = sum(row in others for row in drawn)
+            self.assertEqual(f"{shared} of these stand in the training, too" in said, is_told, said)
+            self.assertEqual("stand in the training, too" in self.evaluated(data)[1], is_told)
+            shutil.rmtree(self.ck)
+
+    def test_pictures_of_a_part_for_testing_that_the_training_holds_are_counted(self):
+        pets, parts = self.pictures("pets", 100), self.folder / "parts"
+        shutil.copytree(pets, parts / "train")
+        new = self.pictures("new", 100)
+        for test, count in ((pets, 100), (new, 0)):
+            shutil.copytree(test, parts / "test")
+            for i, picture in enumerate(sorted((parts / "test").rglob("*.png"))):
+                picture.rename(picture.with_name(f"x{i}.png"))
+            said = self.assert_ok(self.train("lenet", parts, "--checkpoint-dir", self.ck)).err
+            self.assertEqual(f"about {count} of 100 samples for testing stand in" in said, count > 0, said)
+            self.assertEqual("stand in" in said, count > 0, said)
+            if count > 0:
+                shutil.rmtree(parts / "test"), shutil.rmtree(self.ck)
+        for data, is_told in ((parts / "train", True), (pets, True), (parts, False), (self.pictures("others", 100), False)):
+            with self.subTest(data=data):
+                tested, said = self.evaluated(data)
+                self.assertEqual(tested, 100)
+                self.assertEqual(f"64 of 64 samples that the training had are among these 100, {LEARNT} 100 of them" in said, is_told, said)
+
+
+if __name__ == "__main__":
+    unittest.main()
