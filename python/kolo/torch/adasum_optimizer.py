@@ -5,6 +5,7 @@ from typing import Any, Dict, Tuple
 
 import torch
 
+from kolo.errors import FailedPreconditionError
 from kolo.torch.drift_check import DriftCheck
 from kolo.torch.handles import Handle, synchronize
 from kolo.torch.process_sets import global_process_set
@@ -64,7 +65,14 @@ class AdasumOptimizer(WrappedOptimizer):
                                      for parameter in self._trained})
         word.write(not later, [], number)
         allreduce_(word.memory, op=Sum, name="kolo.torch: step of " + min(self._parameter_names.values()))
-        self._drift.end_step(number, word)
+        try:
+            self._drift.end_step(number, word)
+        except FailedPreconditionError:
+            # All ranks raise it, and each has begun these: who trains again gives them the same names.
+            for handle, _ in self._under_way.values():
+                synchronize(handle)
+            self._under_way.clear()
+            raise
         if word.is_complete():
             return
         for _, parameter in self._take_in(later, global_process_set):
