@@ -46,6 +46,7 @@ CudaApi make_fake_api() {
     return bytes == 0 ? cudaErrorInvalidValue : (std::memcpy(target, source, bytes), cudaSuccess);
   };
   api.stream_create_with_flags = [](cudaStream_t*, unsigned) { return cudaSuccess; };
+  api.stream_query = [](cudaStream_t) { return cudaSuccess; };
   api.event_create_with_flags = [](cudaEvent_t*, unsigned) { return cudaSuccess; };
   api.event_record = [](cudaEvent_t, cudaStream_t) { return cudaSuccess; };
   api.stream_wait_event = [](cudaStream_t, cudaEvent_t, unsigned) { return ++waits, cudaSuccess; };
