@@ -54,10 +54,13 @@ bool is_own_still(const SampleDigests& trained, std::span<const std::int64_t> dr
     return false;
   const Digests kept = set_of(trained.digests);
   const std::size_t again = found_among(kept, trained, drawn, contents).size();
-  // Another seed draws others of the same rows.
-  if (trained.all != 0) return kept.empty() || 2 * again > kept.size();
+  const auto has_learnt_drawn = [&] {
+    return !found_among(set_of(trained.learnt), trained, drawn, contents).empty();
+  };
+  // Another seed draws others of the same rows, and the last tenth of a text that has grown is new.
+  if (trained.all != 0) return kept.empty() || 2 * again > kept.size() || !has_learnt_drawn();
   if (again == kept.size()) return true;
-  return 2 * again > kept.size() && found_among(set_of(trained.learnt), trained, drawn, contents).empty();
+  return 2 * again > kept.size() && !has_learnt_drawn();
 }
 
 bool is_same(const SampleDigests& trained, const DataRequest& request, std::span<const std::int64_t> drawn,
