@@ -19,7 +19,7 @@ struct Skeleton {
 };
 
 // U+0300 to U+036F.
-bool is_mark(std::string_view one) {
+bool is_combining_mark(std::string_view one) {
   return one.size() == 2 &&
          (one[0] == '\xcc' || (one[0] == '\xcd' && static_cast<unsigned char>(one[1]) <= 0xaf));
 }
@@ -37,7 +37,7 @@ Skeleton skeleton_of(std::string_view name) {
     const std::size_t length = utf8_length(name, at);
     const std::string_view one = name.substr(at, length == 0 ? 1 : length);
     at += one.size();
-    if (is_mark(one)) {
+    if (is_combining_mark(one)) {
       found.has_marks = true;
       if (!found.text.empty()) found.text.back() = kAccented;
     } else if (may_have_accent(one)) {
