@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <kolo/core/base/cores.h>
+#include <kolo/core/base/durable_file.h>
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>

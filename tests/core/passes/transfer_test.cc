@@ -19,7 +19,6 @@ namespace {
 
 using testing::add;
 using testing::call;
-using ::testing::ElementsAre;
 using testing::local;
 using testing::local_placer;
 using testing::node_named;
