@@ -17,7 +17,6 @@
 namespace kolo {
 namespace {
 
-using testing::add;
 using testing::call;
 using testing::local;
 using testing::local_placer;
