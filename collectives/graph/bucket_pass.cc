@@ -49,7 +49,6 @@ struct GroupInStep {
   const int node;
   const std::shared_ptr<Schedule> schedule;
   const std::vector<int> order = detail::backward_order(*graph.nodes[node].origin);
-  const std::vector<GradientSpec> specs = detail::gradient_specs(*graph.nodes[node].origin);
   const std::vector<int> before = graph.nodes[node].control_inputs;
 
   int input_of(int gradient) const { return order[static_cast<std::size_t>(gradient)]; }
@@ -113,13 +112,13 @@ void replace_own_shards(StepGraph& graph, StepValue gradient, const OwnedPart& p
         name);
 }
 
-void scatter_bucket(const GroupInStep& group, std::size_t b, const std::vector<StepValue>& inputs,
-                    std::int64_t written) {
+void scatter_bucket(const GroupInStep& group, const std::vector<GradientSpec>& specs, std::size_t b,
+                    const std::vector<StepValue>& inputs, std::int64_t written) {
   StepGraph& graph = group.graph;
   const Bucket& bucket = group.schedule->buckets()[b].contents();
   const Node& origin = *graph.nodes[group.node].origin;
   const auto names = origin.attr<std::vector<std::string>>("names");
-  const auto parts = owned_parts(bucket, group.specs, process().rank, process().size);
+  const auto parts = owned_parts(bucket, specs, process().rank, process().size);
   std::vector<std::int64_t> counts;
   for (const OwnedPart& part : parts) counts.push_back(part.count);
   const int node =
@@ -137,6 +136,9 @@ void split_into_buckets(const GroupInStep& group, const DeviceSet& devices) {
   StepGraph& graph = group.graph;
   const Device* const gpu = group.schedule->device();
   const std::string home = gpu != nullptr ? gpu->name() : host_of(graph, devices);
+  const Node& origin = *graph.nodes[group.node].origin;
+  const auto specs =
+      detail::is_sharded(origin) ? detail::gradient_specs(origin) : std::vector<GradientSpec>();
   for (std::size_t b = 0; b < group.schedule->buckets().size(); ++b) {
     const BucketSlot& slot = group.schedule->buckets()[b];
     const Bucket& bucket = slot.contents();
@@ -156,7 +158,7 @@ void split_into_buckets(const GroupInStep& group, const DeviceSet& devices) {
       last_written = std::max(last_written, graph.nodes[gradient.node].order);
       inputs.push_back(gradient);
     }
-    if (slot.scatters()) scatter_bucket(group, b, inputs, last_written + 2);
+    if (slot.scatters()) scatter_bucket(group, specs, b, inputs, last_written + 2);
     else reduce_bucket(group, b, inputs, last_written + 2);
   }
 }
