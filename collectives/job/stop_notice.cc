@@ -15,6 +15,7 @@
 #include <kolo/core/base/child_program.h>
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/launcher.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/stop_signal.h>
@@ -36,7 +37,7 @@ StopNotice::Plan StopNotice::plan_of_environment() {
   Plan plan;
   plan.file = env_string("KOLO_STOP_FILE").value_or("");
   plan.command = env_string("KOLO_STOP_WHEN").value_or("");
-  if (env_string("KOLO_STOP_BEFORE") && env_string("KOLO_LAUNCHER") != "kolorun")
+  if (env_string("KOLO_STOP_BEFORE") && !is_under_kolorun())
     plan.stop_before_s = env_double("KOLO_STOP_BEFORE", 0, 0, kLongest_s);
   return plan;
 }

@@ -43,6 +43,17 @@ std::optional<Launcher> find_launcher() {
   return std::nullopt;
 }
 
+bool is_under_kolorun() { return env_string("KOLO_LAUNCHER") == "kolorun"; }
+
+bool is_own_terminal(int descriptor) {
+  return isatty(descriptor) == 1 && !env_string("OMPI_COMM_WORLD_SIZE");
+}
+
+bool rewrites_lines() {
+  if (const auto of_kolorun = env_string("KOLO_TERMINAL")) return *of_kolorun == "1";
+  return is_own_terminal(STDOUT_FILENO);
+}
+
 namespace {
 
 constexpr const char* kMark = "KOLO_RANK_PROCESS";

@@ -15,6 +15,14 @@ struct Launcher {
 /// In the order Open MPI, PMIx, Slurm, PMI; nothing for a process that was started by hand.
 std::optional<Launcher> find_launcher();
 
+/// Whether kolorun has started this process, or one that it comes from.
+bool is_under_kolorun();
+/// Whether the user's own terminal shows what is written to `descriptor`. mpirun gives its ranks a pseudo
+/// terminal, whatever becomes of what they write.
+bool is_own_terminal(int descriptor);
+/// Whether a line on stdout may be written over: kolorun tells its ranks what its own stdout is.
+bool rewrites_lines();
+
 /// init() and shutdown() alone say so.
 void set_initialised(bool yes);
 /// The PID namespace of this process, as /proc names it; "" where /proc does not tell.

@@ -4,8 +4,9 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <memory>
+
+#include <kolo/core/base/launcher.h>
 
 namespace kolo {
 namespace {
@@ -21,10 +22,9 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
   return spdlog::level::info;
 }
 
-// On a terminal of the user's a progress line may stand where this one begins: what is left of it is cleared.
+// On the user's own terminal a progress line may stand where this one begins: what is left of it is cleared.
 std::string pattern(const std::string& prefix) {
-  const bool clears = isatty(STDERR_FILENO) == 1 && std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr;
-  return (clears ? "\033[K" : "") + prefix + "%L %Y-%m-%d %H:%M:%S.%e %v";
+  return (detail::is_own_terminal(STDERR_FILENO) ? "\033[K" : "") + prefix + "%L %Y-%m-%d %H:%M:%S.%e %v";
 }
 
 // Never destroyed: destructors of other statics, and the exit handler, still log.

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include <kolo/core/base/env.h>
+#include <kolo/core/base/launcher.h>
 #include <kolo/core/base/stop_time.h>
 
 namespace kolo::detail {
@@ -109,7 +110,7 @@ bool ask_for_requeue(const BatchJob& job, const std::string& who, const StoppedA
   return ask_for_requeue(job, who, where, say, run_here);
 }
 
-bool wants_requeue() { return env_string("KOLO_REQUEUE") == "1" && env_string("KOLO_LAUNCHER") != "kolorun"; }
+bool wants_requeue() { return env_string("KOLO_REQUEUE") == "1" && !is_under_kolorun(); }
 
 void wait_to_be_ended(int code) {
   code_at_end.store(code);

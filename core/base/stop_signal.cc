@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string>
 
+#include <kolo/core/base/launcher.h>
 #include <kolo/core/base/process.h>
 
 namespace kolo {
@@ -113,11 +114,6 @@ bool is_handled_by(int number, void (*handler)(int)) {
          action.sa_handler == handler;
 }
 
-bool is_under_kolorun() {
-  const char* launcher = std::getenv("KOLO_LAUNCHER");
-  return launcher != nullptr && std::strcmp(launcher, "kolorun") == 0;
-}
-
 // The handler must not run on the stack of a thread that computes. Kernels that oneDNN 2.6 generates at run
 // time (its sgemm, for AVX2 and later) keep data further below the stack pointer than the 128 bytes that a
 // signal spares; a signal frame in their place makes them write anywhere. The kernel of the system hands a
@@ -139,7 +135,7 @@ void give_this_thread_a_signal_stack() {
 
 void install_stop_signals() {
   give_this_thread_a_signal_stack();
-  under_kolorun.store(is_under_kolorun());
+  under_kolorun.store(detail::is_under_kolorun());
   times_steps.store(under_kolorun.load() && std::getenv("KOLO_JOB_START") != nullptr);
   handle(SIGTERM, on_signal);
   handle_requests();
@@ -180,7 +176,7 @@ bool stop_signal_received() { return stop.load(); }
 void request_stop() { stop.store(true); }
 
 void tell_host_goes(const std::string& host) {
-  if (!is_under_kolorun()) return;
+  if (!detail::is_under_kolorun()) return;
   const std::string line = kHostGoesMarker + host + "\n";
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
 }

@@ -9,7 +9,7 @@
 
 #include <fmt/chrono.h>
 
-#include <kolo/core/base/env.h>
+#include <kolo/core/base/launcher.h>
 #include <kolo/core/base/text.h>
 
 namespace kolo::detail {
@@ -85,7 +85,7 @@ std::atomic<std::int64_t> last_save_ms{0};
 
 void note_save(std::chrono::milliseconds took) {
   last_save_ms.store(took.count());
-  if (env_string("KOLO_LAUNCHER") != "kolorun" || find_batch_job().system != "Slurm") return;
+  if (!is_under_kolorun() || find_batch_job().system != "Slurm") return;
   const std::string line = fmt::format("{}{}\n", kSaveTookMarker, took.count());
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
 }

@@ -1,10 +1,8 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
 
-#include <kolo/core/base/env.h>
 #include <kolo/core/base/launcher.h>
 #include <kolo/models/keras/progress_internal.h>
 
@@ -19,12 +17,6 @@ std::string values_text(const Logs& values) {
   for (const auto& [name, value] : values.entries())
     text += fmt::format(" - {}: {}", name, value_text(value));
   return text;
-}
-
-// mpirun gives each rank a terminal of its own, behind which there may be a file: kolorun tells.
-bool is_terminal() {
-  if (kolo::detail::find_launcher()) return env_string("KOLO_TERMINAL") == "1";
-  return isatty(STDOUT_FILENO) == 1;
 }
 
 }  // namespace
@@ -59,7 +51,7 @@ std::string value_text(double value) {
 }
 
 ProgressLine::ProgressLine(std::int64_t target, int verbose, const char* unit)
-    : target_(target), verbose_(verbose), unit_(unit), terminal_(is_terminal()) {}
+    : target_(target), verbose_(verbose), unit_(unit), terminal_(kolo::detail::rewrites_lines()) {}
 
 void ProgressLine::update(std::int64_t seen, const Logs& values) {
   const double now = seconds();

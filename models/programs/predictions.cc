@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
@@ -13,7 +12,6 @@
 #include <numeric>
 #include <span>
 #include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -23,6 +21,7 @@
 #include <kolo/core/base/count_of.h>
 #include <kolo/core/base/durable_file.h>
 #include <kolo/core/base/json_text.h>
+#include <kolo/core/base/launcher.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/base/process.h>
@@ -207,12 +206,9 @@ std::vector<std::string> named_paths(const std::vector<std::string>& given) {
   if (process().rank == 0)
     for (std::string line; std::getline(std::cin, line);) names += line + "\n";
   names = world_group().broadcast(names, 0);
-  const char* const launcher = std::getenv("KOLO_LAUNCHER");
   if (names.find_first_not_of("\r\n") == std::string::npos)
     throw SharedError(fmt::format("--predict -: standard input names no file{}",
-                                  launcher != nullptr && std::string_view(launcher) == "kolorun"
-                                      ? "; kolorun --stdin hands it on"
-                                      : ""));
+                                  kolo::detail::is_under_kolorun() ? "; kolorun --stdin hands it on" : ""));
   std::vector<std::string> paths;
   for (const std::string& path : given) {
     if (path != "-") {

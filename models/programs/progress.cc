@@ -2,12 +2,10 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <random>
@@ -16,6 +14,7 @@
 #include <kolo/core/base/elastic_restart.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/json_text.h>
+#include <kolo/core/base/launcher.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
 #include <kolo/core/runtime/exchange_numbers.h>
@@ -32,14 +31,6 @@ std::string clock_time(double seconds) {
   const auto whole = static_cast<std::int64_t>(std::lround(std::min(seconds, 1e9)));
   return whole >= 3600 ? fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60)
                        : fmt::format("{}:{:02}", whole / 60, whole % 60);
-}
-
-// mpirun gives its ranks a pseudo terminal, whatever becomes of what they write; kolorun says what its own
-// stdout is.
-bool is_terminal() {
-  const char* const of_kolorun = std::getenv("KOLO_TERMINAL");
-  if (of_kolorun != nullptr) return std::string_view(of_kolorun) == "1";
-  return isatty(STDOUT_FILENO) == 1 && std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr;
 }
 
 std::string time_of_day() { return fmt::format("  {:%H:%M:%S}", fmt::localtime(std::time(nullptr))); }
@@ -79,7 +70,7 @@ double mean_over_ranks(double mine) {
 Progress::Progress(ProgressOptions options)
     : options_(std::move(options)),
       run_(fmt::format("{:08x}", std::random_device()())),
-      rewrites_(!options_.json && is_terminal()) {
+      rewrites_(!options_.json && kolo::detail::rewrites_lines()) {
   if (!options_.prints || options_.log_file.empty()) return;
   log_.open(options_.log_file, std::ios::app);
   if (!log_) throw FailedPreconditionError("cannot write the log file {}", options_.log_file);

@@ -1,8 +1,10 @@
 #include <kolo/core/base/launcher.h>
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <kolo/core/base/error.h>
 
@@ -16,7 +18,8 @@ using testing::ThrowsMessage;
 
 constexpr const char* kVariables[] = {
     "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS",
-    "PMIX_NAMESPACE",       "KOLO_RANK_PROCESS",    "PMI_RANK",  "PMI_SIZE"};
+    "PMIX_NAMESPACE",       "KOLO_RANK_PROCESS",    "PMI_RANK",  "PMI_SIZE",     "KOLO_LAUNCHER",
+    "KOLO_TERMINAL"};
 
 class LauncherTest : public testing::Test {
  protected:
@@ -48,6 +51,27 @@ TEST_F(LauncherTest, TellsTheNumberOfRanksOfASlurmStep) {
   EXPECT_FALSE(find_launcher()->size);
   setenv("SLURM_STEP_NUM_TASKS", "4", 1);
   EXPECT_EQ(find_launcher()->size, 4);
+}
+
+TEST_F(LauncherTest, KnowsWhatKolorunTellsOfItself) {
+  EXPECT_FALSE(is_under_kolorun());
+  setenv("KOLO_LAUNCHER", "another", 1);
+  EXPECT_FALSE(is_under_kolorun());
+  setenv("KOLO_LAUNCHER", "kolorun", 1);
+  EXPECT_TRUE(is_under_kolorun());
+  setenv("KOLO_TERMINAL", "1", 1);
+  EXPECT_TRUE(rewrites_lines());
+  setenv("KOLO_TERMINAL", "0", 1);
+  EXPECT_FALSE(rewrites_lines());
+}
+
+TEST_F(LauncherTest, TakesMpirunsPseudoTerminalForNoTerminal) {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_GE(terminal, 0);
+  EXPECT_TRUE(is_own_terminal(terminal));
+  setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+  EXPECT_FALSE(is_own_terminal(terminal));
+  close(terminal);
 }
 
 TEST_F(LauncherTest, RefusesWhatARankHasStarted) {
