@@ -94,7 +94,9 @@ bool is_of_state(std::string_view line) {
 bool is_noise(std::string_view line) {
   return counts_notes(line) || is_of_mpi_error(line) ||
          contains_any(line, {"mpirun: Forwarding signal", "mpirun: killing job",
-                             "mpirun: abort is already in progress"});
+                             "mpirun: abort is already in progress",
+                             // ssh was quicker than the parent, which is of no harm
+                             "plm:rsh: Warning: setpgid("});
 }
 
 // The host to which ssh has lost its connection; "" if the line is not about that.
@@ -138,8 +140,10 @@ bool may_say_why_nothing_started(std::string_view line) {
 
 // What stands behind `words` and a blank in the line that begins with them; "" if none does.
 std::string rest_of_line(const std::vector<std::string>& lines, std::string_view words) {
-  for (const std::string& line : lines)
-    if (starts_with(line, words) && line.size() > words.size() + 1) return line.substr(words.size() + 1);
+  for (const std::string& line : lines) {
+    const size_t rest = line.find_first_not_of(' ', words.size());
+    if (starts_with(line, words) && rest != std::string::npos) return line.substr(rest);
+  }
   return "";
 }
 
@@ -259,17 +263,32 @@ void BannerReader::look_at_task(const EndedTask& task, bool is_stopped) {
   if (!dead) dead = DeadRank{task.rank, task.host, signal_named(task.what)};
 }
 
+constexpr const char* kBeforeInit =
+    "ended with exit code 0 before it came to MPI_Init, where the others wait for it";
+
+// mpirun takes such a rank for done, and the others would wait for ever.
+void BannerReader::look_for_missing_rank(int rank, std::string_view line) {
+  if (contains(line, " STATE SYNC REGISTERED AT ")) registered_.insert(rank);
+  else if (contains(line, " STATE NORMALLY TERMINATED AT ") && !registered_.contains(rank) &&
+           !left_before_it_)
+    left_before_it_ = rank;
+  if (!left_before_it_ || registered_.empty() || first_end_) return;
+  first_end_ = {*left_before_it_, false, kBeforeInit};
+  failing_ = true;
+}
+
 void BannerReader::look_at_state(std::string_view line) {
+  const std::string name = word_after(line, " ACTIVATE PROC ");  // "[[29379,1],1]"
+  const std::string_view rank = std::string_view(name).substr(name.rfind(',') + 1);
+  const auto number = parse_int64(rank.substr(0, rank.find(']')));
+  if (number && tells_all_states_) look_for_missing_rank(static_cast<int>(*number), line);
   const bool by_signal = contains(line, " STATE ABORTED BY SIGNAL AT "),
              without_finalize = contains(line, " STATE TERMINATED WITHOUT SYNC AT ");
   if (first_end_ ||
       !(by_signal || without_finalize ||
         contains_any(line, {" STATE EXITED WITH NON-ZERO STATUS AT ", " STATE CALLED ABORT AT "})))
     return;
-  const std::string name = word_after(line, " ACTIVATE PROC ");  // "[[29379,1],1]"
-  const std::string_view rank = std::string_view(name).substr(name.rfind(',') + 1);
-  if (const auto number = parse_int64(rank.substr(0, rank.find(']'))))
-    first_end_ = {static_cast<int>(*number), by_signal, without_finalize ? kWithoutFinalize : ""};
+  if (number) first_end_ = {static_cast<int>(*number), by_signal, without_finalize ? kWithoutFinalize : ""};
 }
 
 // "Process name: [[3035,1],1]" and then "Exit code:    3"; or "MPI_ABORT was invoked on rank 1 in

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,8 +61,13 @@ class BannerReader {
   /// The rank that mpirun's notes on states (kStateNotes) name first as failed. Its blocks say more, but of a
   /// rank that has failed mpirun sometimes prints no more than that there is one.
   const std::optional<FirstEnd>& first_end() const { return first_end_; }
-  /// From now on such notes are taken out: nobody but kolorun has asked for them.
-  void take_out_states() { takes_out_states_ = true; }
+  /// From now on such notes are taken out: nobody but kolorun has asked for them. tells_all: mpirun notes
+  /// each state of each rank, as it does of its children alone. A rank that ends before it has come to
+  /// MPI_Init then fails the job if another has come there.
+  void take_out_states(bool tells_all) {
+    takes_out_states_ = true;
+    tells_all_states_ = tells_all;
+  }
   /// What ssh or srun has said of hosts that it could not reach; "" for nothing. Neither those lines nor
   /// mpirun's blocks about them are printed. Until such a block has come, they wait for it or for the end.
   const std::string& unreachable() const { return unreachable_; }
@@ -90,6 +96,7 @@ class BannerReader {
   void look_for_deaths(std::string_view line);
   void look_at_task(const EndedTask& task, bool is_stopped);
   void look_at_state(std::string_view line);
+  void look_for_missing_rank(int rank, std::string_view line);
   void look_for_exit_codes(std::string_view line);
   void look_for_mpi_errors(std::string_view line);
   void look_for_improper_ends(std::string_view line);
@@ -107,8 +114,10 @@ class BannerReader {
   std::optional<DeadRank> dead_rank_, ended_with_others_;
   std::optional<FailedRank> failed_rank_;
   std::optional<FirstEnd> first_end_;
-  bool takes_out_states_ = false;
-  std::optional<int> named_rank_;  // by mpirun, in a line before that of its code
+  bool takes_out_states_ = false, tells_all_states_ = false;
+  std::set<int> registered_;           // ranks that have come to MPI_Init
+  std::optional<int> left_before_it_;  // the first that ended, with 0, without having come there
+  std::optional<int> named_rank_;      // by mpirun, in a line before that of its code
   bool srun_aborts_ = false;
   std::optional<Clock::time_point> srun_ends_others_;  // since then, by SIGTERM first
   FailedRank mpi_error_;                               // what the lines on it have told up to now

@@ -156,7 +156,7 @@ SignalQueue::SignalQueue() {
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2})
     if (!is_ignored(number)) sigaddset(&taken, number);
   sigaddset(&taken, SIGCHLD);
-  sigprocmask(SIG_BLOCK, &taken, nullptr);
+  sigprocmask(SIG_BLOCK, &taken, &before_);
   signal(SIGPIPE, SIG_IGN);
   fd_ = OwnedFd(signalfd(-1, &taken, SFD_NONBLOCK | SFD_CLOEXEC));
   if (fd_.get() < 0) throw ResourceExhaustedError("cannot wait for signals: {}", std::strerror(errno));

@@ -2,6 +2,7 @@
 // loop; short programs of kolorun's own, run to their end.
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -74,8 +75,11 @@ class SignalQueue {
   int fd() const { return fd_.get(); }
   /// The next signal's number; never waits.
   std::optional<int> next();
+  /// Signals act on the process again, and those that wait do so now.
+  void give_back() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
 
  private:
+  sigset_t before_;
   OwnedFd fd_;
 };
 

@@ -35,9 +35,14 @@ using std::chrono::milliseconds;
 constexpr milliseconds kEndAfterDeath{5000};   // mpirun ends the others itself within two seconds
 constexpr milliseconds kEndWhereElastic{500};  // it needs none, where it does not wait for a lost host
 constexpr milliseconds kEndAfterTerm{3000};    // mpirun gives ranks one second between SIGTERM and SIGKILL
-constexpr milliseconds kRanksNotThere{1000};   // a request to stop found no rank: the job just starts or ends
-constexpr milliseconds kOrphansGone{2000};     // SIGKILL needs a moment
-constexpr int kStopFilePeriod = 1000;          // ms
+constexpr milliseconds kRanksNotThere{5000};   // a request to stop found no rank: the job just starts or ends
+constexpr milliseconds kBetweenAsking{20};     // until a rank is there
+// srun and mpirun may lose a request while they start ranks on other hosts: it is made again, once a second.
+constexpr milliseconds kStartsElsewhere{10000}, kAsksAgain{1000};
+constexpr std::chrono::minutes kUntilSession{2};  // programs read data and import libraries before
+constexpr int kDaemonsHaveEnded = 244;            // of mpirun, in the middle of its start
+constexpr milliseconds kOrphansGone{2000};        // SIGKILL needs a moment
+constexpr int kStopFilePeriod = 1000;             // ms
 constexpr size_t kMostPending = 1 << 20;  // bytes a slow reader may be behind before the ranks have to wait
 constexpr size_t kMostAtEnd = 64 << 20;   // when all have ended: more than their pipes can hold
 
@@ -56,7 +61,11 @@ class Job {
   void flush_sinks();
   void handle_signal(int number);
   void reap();
-  void ask_to_stop();
+  void ask_ranks(int number);
+  void ask_ranks_again();
+  void ask_to_stop(milliseconds grace);
+  void ask_to_stop() { ask_to_stop(milliseconds(static_cast<std::int64_t>(options_.stop_grace_s * 1000))); }
+  bool are_ranks_ended_by_request() const;
   void end_mpirun();
   void kill_everything();
   void end_for_another_start();
@@ -84,13 +93,18 @@ class Job {
   OutputRouter router_;
   JobEnd end_;
   Child mpirun_;
+  const Clock::time_point start_ = Clock::now();
   Stage stage_ = Stage::running;
   std::optional<Clock::time_point> deadline_;
   Clock::time_point next_look_ = {};  // for --stop-file
   bool loss_seen_ = false;            // of a host
+  bool fails_to_stop_ = false;        // a rank or host was lost
   int stop_signals_ = 0;
   bool stop_requested_ = false;
   bool ranks_asked_ = false;  // to stop; false where none was there
+  int unheard_ = 0;           // the signal that then is to ask them as soon as they are
+  std::optional<Clock::time_point> next_asking_;
+  milliseconds grace_{0};  // for ranks that were asked
   bool asked_to_grow_ = false;
   size_t going_hosts_ = 0;      // as far as they were looked at
   bool has_not_begun_ = false;  // the request to stop found the launcher without ranks
@@ -140,7 +154,7 @@ Job::Job(const Options& options, const Surroundings& found, detail::StopTime& st
   }
   if (const auto notes = state_notes(options, found); !notes.empty()) {
     redirected.mpi_args.insert(redirected.mpi_args.end(), notes.begin(), notes.end());
-    router_.take_out_states();
+    router_.take_out_states(here_);
   }
   // Ranks whose mpirun was killed become children of this process, which can then end them.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -175,6 +189,11 @@ void Job::wait_for_events() {
   }
   if (stage_ == Stage::running && !options_.stop_file.empty())
     timeout = timeout < 0 ? kStopFilePeriod : std::min(timeout, kStopFilePeriod);
+  const auto look_within = [&](milliseconds most) {
+    timeout = static_cast<int>(timeout < 0 ? most.count() : std::min<std::int64_t>(timeout, most.count()));
+  };
+  if (unheard_ != 0) look_within(kBetweenAsking);
+  if (next_asking_) look_within(kAsksAgain);
   poll(fds.data(), fds.size(), timeout);
 }
 
@@ -202,8 +221,11 @@ void Job::read_outputs() {
     for (const auto& source : pipes_->sources()) read_all(source.fd.get(), source.rank, source.stream);
   if (router_.last_save()) stop_time_.save_took(*router_.last_save());
   const bool is_failing = router_.banner().failing() || !end_.lost_host().empty();
-  if (is_failing && stage_ == Stage::running && !deadline_)
-    set_deadline(elastic_ ? kEndWhereElastic : kEndAfterDeath);
+  const auto until_end = elastic_ ? kEndWhereElastic : kEndAfterDeath;
+  if (is_failing && stage_ == Stage::running && !deadline_) set_deadline(until_end);
+  // Ranks that have lost another cannot stop together.
+  if (is_failing && stage_ == Stage::stopping && !std::exchange(fails_to_stop_, true))
+    deadline_ = std::min(*deadline_, Clock::now() + kEndAfterDeath);
   if (end_.lost_host().empty()) return;
   // mpirun takes seconds until it ends the survivors. Those that are here tell their last step sooner.
   if (!elastic_ && !std::exchange(loss_seen_, true)) signal_ranks_below(mpirun_.pid, SIGTERM);
@@ -240,10 +262,11 @@ void Job::reap() {
     if (pid != mpirun_.pid) continue;
     exit_code_ = detail::shell_code(status);
     // It takes the signal only once it starts daemons, so no rank was there.
-    has_not_begun_ = stage_ == Stage::stopping && WIFSIGNALED(status) && WTERMSIG(status) == SIGUSR1;
+    has_not_begun_ =
+        has_not_begun_ || (stop_requested_ && WIFSIGNALED(status) && WTERMSIG(status) == SIGUSR1);
     if (WIFSIGNALED(status)) {
       kill_orphans(elastic_ ? elastic_->watching_process() : -1);
-      if (stage_ == Stage::running)
+      if (stage_ == Stage::running && !has_not_begun_)
         end_.tell(fmt::format("kolorun: signal {} ({}) has ended {}, and the ranks with it", WTERMSIG(status),
                               sigdescr_np(WTERMSIG(status)), starter_.program()));
     }
@@ -252,14 +275,37 @@ void Job::reap() {
   }
 }
 
-void Job::ask_to_stop() {
+// mpirun would kill the ranks a second after a SIGTERM of its own; SIGUSR1 it hands on to all hosts as it is.
+void Job::ask_ranks(int number) {
+  ranks_asked_ = here_ ? signal_children_of(mpirun_.pid, number) > 0 : kill(mpirun_.pid, SIGUSR1) == 0;
+  unheard_ = ranks_asked_ ? 0 : number;
+  const auto now = Clock::now();
+  next_asking_.reset();
+  if (!here_ && now - start_ < kStartsElsewhere) next_asking_ = now + kAsksAgain;
+}
+
+// The job may just start, and its ranks would not know of the request.
+void Job::ask_ranks_again() {
+  if (stage_ != Stage::running && stage_ != Stage::stopping) return;
+  if (next_asking_ && Clock::now() >= *next_asking_) ask_ranks(SIGUSR1);
+  if (unheard_ == 0) return;
+  ask_ranks(unheard_);
+  if (ranks_asked_ && stage_ == Stage::stopping) set_deadline(grace_);
+}
+
+void Job::ask_to_stop(milliseconds grace) {
   stop_requested_ = true;
   stage_ = Stage::stopping;
-  set_deadline(milliseconds(static_cast<std::int64_t>(options_.stop_grace_s * 1000)));
-  // mpirun would kill the ranks a second after a SIGTERM of its own; SIGUSR1 it hands on to all hosts as it
-  // is.
-  ranks_asked_ = here_ ? signal_children_of(mpirun_.pid, SIGTERM) > 0 : kill(mpirun_.pid, SIGUSR1) == 0;
-  if (!ranks_asked_) deadline_ = std::min(*deadline_, Clock::now() + kRanksNotThere);
+  grace_ = grace;
+  ask_ranks(SIGTERM);
+  set_deadline(ranks_asked_ ? grace : std::min(grace, kRanksNotThere));
+}
+
+// Those of a program that had not come to where it takes requests.
+bool Job::are_ranks_ended_by_request() const {
+  const bool is_by_request =
+      exit_code_ == 128 + SIGTERM || exit_code_ == 128 + SIGUSR1 || exit_code_ == kDaemonsHaveEnded;
+  return is_by_request && !forced_ && !has_not_begun_ && !router_.last_step();
 }
 
 void Job::end_mpirun() {
@@ -295,7 +341,9 @@ void Job::end_at_once() {
 void Job::handle_deadline() {
   if (!deadline_ || Clock::now() < *deadline_ || stage_ == Stage::ended) return;
   if (stage_ == Stage::ending) return kill_everything();
-  if (elastic_ && stage_ == Stage::running) return end_for_another_start();
+  if (elastic_ && (stage_ == Stage::running || fails_to_stop_)) return end_for_another_start();
+  if (fails_to_stop_) return end_mpirun();
+  has_not_begun_ = unheard_ != 0;
   if (stage_ == Stage::stopping && ranks_asked_ && !std::exchange(forced_, true)) tell_grace_is_over();
   end_mpirun();
 }
@@ -308,8 +356,7 @@ void Job::handle_stop_time() {
   if (!end) return;
   router_.say(fmt::format("kolorun: the job's time ends at {}; asking the ranks to stop{}",
                           detail::clock_text(*end), stop_time_.reason()));
-  ask_to_stop();
-  if (ranks_asked_) set_deadline(std::max(milliseconds(1000), std::chrono::floor<milliseconds>(*end - now)));
+  ask_to_stop(std::max(milliseconds(1000), std::chrono::floor<milliseconds>(*end - now)));
 }
 
 void Job::handle_stop_file() {
@@ -338,7 +385,10 @@ void Job::handle_news_of_hosts() {
   if (!elastic_ || stage_ != Stage::running) return;
   const bool grows = elastic_->is_to_grow();
   for (const std::string& warning : elastic_->take_warnings()) router_.say("kolorun: " + warning);
-  if (!grows || router_.banner().failing() || std::exchange(asked_to_grow_, true)) return;
+  // Before its first session a program would be ended by the signal.
+  if (!grows || !router_.takes_requests() || router_.banner().failing() ||
+      std::exchange(asked_to_grow_, true))
+    return;
   if (here_) signal_children_of(mpirun_.pid, SIGUSR1);
   else kill(mpirun_.pid, SIGUSR1);
 }
@@ -350,7 +400,8 @@ void Job::handle_signal(int number) {
     if (number != SIGUSR1 && number != SIGUSR2) out_.drop(), err_.drop();
     return;
   }
-  if (number == SIGUSR1 || number == SIGUSR2) {
+  if (number == SIGUSR1) return ask_ranks(number);
+  if (number == SIGUSR2) {
     kill(mpirun_.pid, number);
     return;
   }
@@ -376,6 +427,7 @@ JobResult Job::run() {
   while (stage_ != Stage::ended) {
     wait_for_events();
     while (const auto number = signals_.next()) handle_signal(*number);
+    ask_ranks_again();
     handle_deadline();
     handle_stop_time();
     handle_stop_file();
@@ -387,6 +439,13 @@ JobResult Job::run() {
   read_outputs();
   router_.finish();
   const bool was_asked = asked_to_grow_ || !router_.going_hosts().empty();
+  if ((stop_requested_ || was_asked) && are_ranks_ended_by_request()) {
+    // Later it is a program that takes none, and may have done what nobody would know of.
+    const bool is_early = Clock::now() - start_ < kUntilSession;
+    router_.say(fmt::format("kolorun: the request to stop has ended the ranks, which do not take it{}",
+                            is_early ? ", or not yet" : ""));
+    if (is_early && options_.stopped_exit_code != 0) exit_code_ = options_.stopped_exit_code;
+  }
   const bool has_stopped_to_go_on = was_asked && exit_code_ == options_.stopped_exit_code;
   // Else the signal was kolorun's.
   if (!stop_requested_ && !has_stopped_to_go_on) end_.tell_failed_rank(exit_code_, forced_);

@@ -24,6 +24,7 @@
 #include <kolo/launcher/output.h>
 #include <kolo/launcher/program_search.h>
 #include <kolo/launcher/rank_starter.h>
+#include <kolo/launcher/requeue.h>
 #include <kolo/launcher/restarts.h>
 #include <kolo/launcher/srun_command.h>
 #include <kolo/launcher/start_wait.h>
@@ -128,12 +129,12 @@ Mpi find_mpi(const Options& options) {
   return there == Mpi() ? own : there;
 }
 
-int launch(Options options, Surroundings found) {
+int launch(Options options, Surroundings found, SignalQueue& signals) {
   if (!options.program.empty()) find_the_program(options, found);
   if (!options.stop_file.empty()) clear_stop_file(options);
-  SignalQueue signals;
   if (!options.elastic)
-    if (const auto code = wait_for_start(options, found, signals, tell)) return *code;
+    if (const auto code = wait_for_start(options, found, signals, tell))
+      return requeue_unless_ended(options, {}, signals, *code);
   // Some of an elastic job's hosts may not be there: they are looked at first.
   if (!options.elastic && needs_machines(options, found))
     found.machines = find_machines(options, found, signals);
@@ -144,7 +145,13 @@ int launch(Options options, Surroundings found) {
   return options.program.empty() ? 0 : run_with_restarts(options, found, signals);
 }
 
-int run(Options options) {
+bool starts_nothing(const Options& options) {
+  return options.help || options.version || options.check_build || options.stop_here || options.dry_run ||
+         options.show_allotment;
+}
+
+int run(Options options, SignalQueue& signals) {
+  if (starts_nothing(options)) signals.give_back();
   if (options.help) return fmt::print("{}", help_text()), 0;
   if (options.version) return fmt::print("kolorun {}\n", KOLO_VERSION), 0;
   if (options.check_build) return fmt::print("{}", check_build_text()), 0;
@@ -164,7 +171,7 @@ int run(Options options) {
   const std::vector<std::string> command = compose(options, found);
   if (options.show_allotment) return tell_allotment(options, command), 0;
   tell_of_the_allotment(options, found);
-  if (!options.dry_run) return launch(options, found);
+  if (!options.dry_run) return launch(options, found, signals);
   fmt::print("{}\n", shell_quote(command));
   return 0;
 }
@@ -172,6 +179,8 @@ int run(Options options) {
 int guarded_main(int argc, char** argv) {
   fill_standard_descriptors();
   learn_how_children_end();
+  // A request to stop may come while kolorun still asks the batch system what it may use.
+  SignalQueue signals;
   Options options;
   try {
     options = parse_command_line(argc, argv, own_environment(), ask_program);
@@ -180,7 +189,7 @@ int guarded_main(int argc, char** argv) {
     return kBadCommandLine;
   }
   try {
-    return run(options);
+    return run(options, signals);
   } catch (const InvalidArgumentError& error) {  // an option that does not suit this machine or environment
     tell(error.what());
     return kBadCommandLine;

@@ -221,6 +221,12 @@ std::string take_going_host(std::string& line) {
   return host;
 }
 
+bool take_readiness(std::string& line) {
+  const size_t start = line.find(kTakesRequestsMarker);
+  if (start != std::string::npos) line.erase(start);
+  return start != std::string::npos;
+}
+
 std::optional<GoneRank> find_gone_rank(std::string_view line) {
   constexpr std::string_view kRank = " rank ", kOn = " on ", kGone = " is gone (last step ";
   const size_t gone = line.find(kGone), bracket = line.find(']');
@@ -292,6 +298,7 @@ bool OutputRouter::holds_blank(Stream stream, std::string_view line) {
 
 // True if the rank has told kolorun something in this line.
 bool OutputRouter::take_marks(std::string& line) {
+  if (take_readiness(line)) return takes_requests_ = true;
   if (std::string host = take_going_host(line); !host.empty()) {
     if (std::find(going_hosts_.begin(), going_hosts_.end(), host) == going_hosts_.end())
       going_hosts_.push_back(std::move(host));

@@ -115,6 +115,9 @@ std::optional<std::chrono::milliseconds> take_save_time(std::string& line);
 /// out of `line`. "" for none.
 std::string take_going_host(std::string& line);
 
+/// Lines of a rank on stderr that tell that it takes requests (kTakesRequestsMarker): that is taken out.
+bool take_readiness(std::string& line);
+
 /// What a rank logs of one whose process or host is gone: `[0/6 node1] E … rank 4 on node3 is gone (last step
 /// 80)`. Of a host that does not answer it names all ranks, else one.
 struct GoneRank {
@@ -141,7 +144,7 @@ class OutputRouter {
   void finish();
 
   const BannerReader& banner() const { return banner_; }
-  void take_out_states() { banner_.take_out_states(); }
+  void take_out_states(bool tells_all) { banner_.take_out_states(tells_all); }
   /// Whether anything of mpirun's or srun's own was to be printed on stderr.
   bool launcher_has_spoken() const { return launcher_has_spoken_; }
   /// The largest step that a rank has told.
@@ -156,6 +159,8 @@ class OutputRouter {
   const std::string& silent_host() const { return silent_host_; }
   /// Hosts that are about to go, as ranks there have told.
   const std::vector<std::string>& going_hosts() const { return going_hosts_; }
+  /// True since a rank takes requests to stop.
+  bool takes_requests() const { return takes_requests_; }
   /// True since a rank has said that the ranks compute different things.
   bool ranks_disagree() const { return ranks_disagree_; }
 
@@ -190,7 +195,7 @@ class OutputRouter {
   std::map<std::string, GoneRank> gone_ranks_;  // the first one, by who has said it
   std::string silent_host_;
   std::vector<std::string> going_hosts_;
-  bool ranks_disagree_ = false;
+  bool ranks_disagree_ = false, takes_requests_ = false;
   bool launcher_has_spoken_ = false;
   bool line_open_ = false;  // on the terminal stands a line that is to be rewritten
 };

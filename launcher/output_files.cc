@@ -39,8 +39,9 @@ void OutputFiles::write(std::ofstream& file, const std::string& path, std::strin
   if (file) errno = 0;  // else it is that of opening it
   file << line << '\n' << std::flush;
   if (file || std::exchange(has_failed_, true)) return;
-  error_ =
-      fmt::format("kolorun: {} cannot be written: {}; lines are missing there", path, std::strerror(errno));
+  error_ = fmt::format(
+      "kolorun: {} cannot be written: {}; lines are missing there, and maybe in the others of --log-dir",
+      path, std::strerror(errno));
 }
 
 void OutputFiles::add_of_rank(int rank, std::string_view line) {

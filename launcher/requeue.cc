@@ -42,4 +42,12 @@ int requeue(const Options& options, const detail::StoppedAt& where, SignalQueue&
   return options.stopped_exit_code;
 }
 
+int requeue_unless_ended(const Options& options, const detail::StoppedAt& where, SignalQueue& signals,
+                         int code) {
+  constexpr int kGaveUp = 1, kBySignal = 128;
+  const bool gets_others = options.elastic && code == kGaveUp;  // else a misspelt host would come each time
+  const bool may_go_on = gets_others || code == kBySignal + SIGTERM || code == kBySignal + SIGUSR1;
+  return may_go_on && options.requeue ? requeue(options, where, signals) : code;
+}
+
 }  // namespace kolo::launcher

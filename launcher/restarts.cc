@@ -135,24 +135,19 @@ int Restarts::final_code(int code) const {
   return hides && code == options_.stopped_exit_code ? 0 : code;
 }
 
-// The hosts did not come, or a signal has ended the waiting for them. Queued again the job gets others.
-// SIGTERM is how a batch system ends a job; Ctrl-C is a user's.
+// The hosts did not come, or a signal has ended the waiting for them.
 int Restarts::code_without_start(int code) {
-  constexpr int kGaveUp = 1, kTerminated = 128 + SIGTERM;
-  if (elastic_->is_ended_by_slurm()) return code;
-  const bool may_go_on = code == kGaveUp || code == kTerminated;
-  return may_go_on && options_.requeue ? requeue(options_, {last_step_, last_.planned_steps}, signals_)
-                                       : code;
+  if (elastic_ && elastic_->is_ended_by_slurm()) return code;
+  return requeue_unless_ended(options_, {last_step_, last_.planned_steps}, signals_, code);
 }
 
 void Restarts::tell_that_it_does_not_go_on(const JobResult& result) {
   const char* const done = options_.requeue ? "queued" : "started";
   if (result.was_cut_short)
     return tell(fmt::format("the ranks were ended before they had stopped: the job is not {} again", done));
-  tell(fmt::format(
-      "the job was asked to stop and ended with exit code {}, not {}: it is not {} again; a program that "
-      "has more to do returns kolo::exit_code()",
-      result.exit_code, options_.stopped_exit_code, done));
+  const char* const hint = "; a program that has more to do returns kolo::exit_code()";
+  tell(fmt::format("the job was asked to stop and ended with exit code {}, not {}: it is not {} again{}",
+                   result.exit_code, options_.stopped_exit_code, done, result.exit_code == 0 ? hint : ""));
 }
 
 int Restarts::run() {
@@ -162,7 +157,7 @@ int Restarts::run() {
     // An operator makes a pod again that has gone.
     if (!elastic_ && failures_ > 0)
       if (const auto code = wait_for_start(options_, found_, signals_, [this](const auto& s) { tell(s); }))
-        return *code;
+        return code_without_start(*code);
     const JobResult result = run_once();
     last_step_ = std::max(last_step_, result.last_step);
     if (elastic_ && result.stop_requested && elastic_->is_ended_by_slurm())

@@ -37,7 +37,7 @@ std::string text_of(const std::vector<SeenHost>& hosts) {
 std::optional<int> ended_by_signal(SignalQueue& signals, const Say& say) {
   constexpr int kBySignal = 128;
   while (const auto number = signals.next()) {
-    if (*number != SIGTERM && *number != SIGINT && *number != SIGHUP) continue;
+    if (*number == SIGCHLD || *number == SIGUSR2) continue;
     say(fmt::format("SIG{} has ended the waiting for hosts", sigabbrev_np(*number)));
     return kBySignal + *number;
   }

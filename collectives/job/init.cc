@@ -130,6 +130,7 @@ Parsed parse_environment() {
   try {
     parsed.options = EngineOptions::from_environment();
     detail::StopNotice::plan_of_environment();
+    detail::stopped_exit_code();  // at the end an error would take the place of the stop
   } catch (const Error& error) {
     parsed.error = error.what();
     parsed.code = error.code();

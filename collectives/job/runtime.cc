@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include <kolo/collectives/job/init_alarm.h>
 #include <kolo/collectives/job/settings.h>
 #include <kolo/collectives/transport/mpi.h>
 #include <kolo/collectives/transport/open_files.h>
@@ -115,6 +116,7 @@ Runtime::Runtime(EngineOptions options, int* argc, char*** argv, const std::func
     : Runtime(std::move(options)) {
   thread_ = std::make_unique<CommThread>(options_.comm_thread_core);
   thread_->open_channel();  // kControlChannel
+  const InitAlarm alarm({.warning = options_.stall_warning, .abort = options_.stall_abort});
   // All MPI calls come from one thread, MPI_Init's too: then every level of thread support that MPI may give
   // will do.
   thread_->call([&] {

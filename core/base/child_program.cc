@@ -46,6 +46,8 @@ bool read_outputs(int out, int err, ProgramEnd& end, Clock::time_point deadline)
   return true;
 }
 
+constexpr int kBySignal = 128;  // of a shell's exit code
+
 // Its exit code; nothing if it had to be killed.
 std::optional<int> wait_for_end(pid_t pid, bool in_time, Clock::time_point deadline) {
   std::optional<int> code;
@@ -62,7 +64,7 @@ std::optional<int> wait_for_end(pid_t pid, bool in_time, Clock::time_point deadl
 }  // namespace
 
 int shell_code(int wait_status) {
-  return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status);
+  return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : kBySignal + WTERMSIG(wait_status);
 }
 
 std::optional<int> code_of_child(pid_t pid, bool waits) {
@@ -118,7 +120,9 @@ ProgramEnd run_program(const std::vector<std::string>& argv, milliseconds limit)
     const auto code = wait_for_end(pid, read_outputs(out[0], err[0], end, deadline), deadline);
     end.good = code == 0;
     end.is_code_lost = code == kLostCode;
+    end.is_ended_by_signal = code > kBySignal;
     if (!code) end.err += fmt::format("{} did not end within {:g} s", argv[0], limit.count() / 1000.0);
+    if (end.is_ended_by_signal) end.err += fmt::format("signal {} has ended {}", *code - kBySignal, argv[0]);
     if (end.is_code_lost) end.err += fmt::format("{}: {}", argv[0], kCodeIsLost);
   }
   close(out[0]), close(err[0]);

@@ -30,7 +30,8 @@ struct ProgramEnd {
   bool good = false;  // it ended by itself, in time, with code 0
   // What it wrote. err also says why it could not be started or be waited for.
   std::string out = {}, err = {};
-  bool is_code_lost = false;  // it ended in time, and nobody knows how
+  bool is_code_lost = false;        // it ended in time, and nobody knows how
+  bool is_ended_by_signal = false;  // of another: it was not run_program's limit
 };
 
 /// Runs a program to its end. After `limit` it is killed, with its process group. Any thread.

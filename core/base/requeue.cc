@@ -98,9 +98,14 @@ bool ask_for_requeue(const BatchJob& job, const std::string& who, const StoppedA
   say(fmt::format("{}; {} starts job {} again", stopped, system, job.job));
   const ProgramEnd end = run(request.command);
   if (end.good) return true;
-  if (end.is_code_lost) say(fmt::format("{}: whether {} does so is not known: {}", who, system, end.err));
-  if (end.is_code_lost) return true;
+  // Slurm may end scontrol with the job that it starts again.
+  const bool is_unknown = end.is_code_lost || end.is_ended_by_signal;
+  if (is_unknown)
+    say(fmt::format("{}: whether {} does so is not known: {}", who, system, last_line(end.err)));
   const std::string words = last_line(end.err.empty() ? end.out : end.err);
+  // Somebody has asked before, as an operator's `scontrol requeue` does.
+  const bool is_queued_already = words.find("Job is pending execution") != std::string::npos;
+  if (is_unknown || is_queued_already) return true;
   say(fmt::format("{}: {}", who, refusal(words.empty() ? request.command[0] + " failed" : words)));
   return false;
 }
@@ -110,7 +115,7 @@ bool ask_for_requeue(const BatchJob& job, const std::string& who, const StoppedA
   return ask_for_requeue(job, who, where, say, run_here);
 }
 
-bool wants_requeue() { return env_string("KOLO_REQUEUE") == "1" && !is_under_kolorun(); }
+bool wants_requeue() { return env_int64("KOLO_REQUEUE", 0, 0, 1) == 1 && !is_under_kolorun(); }
 
 void wait_to_be_ended(int code) {
   code_at_end.store(code);

@@ -140,6 +140,10 @@ void install_stop_signals() {
   handle(SIGTERM, on_signal);
   handle_requests();
   if (is_handled_by(SIGINT, SIG_DFL)) handle(SIGINT, on_signal);
+  static std::atomic_flag told = ATOMIC_FLAG_INIT;
+  if (!times_steps.load() || told.test_and_set()) return;
+  const std::string line = std::string(kTakesRequestsMarker) + "\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
 }
 
 void block_stop_signals() {

@@ -27,6 +27,9 @@ void request_stop();
 /// out of the stream: an elastic job goes on without it. Any thread.
 void tell_host_goes(const std::string& host);
 inline constexpr char kHostGoesMarker[] = "\x01kolo host-goes ";
+/// install_stop_signals() writes it to stderr, with a newline, where KOLO_JOB_START is set: kolorun takes it
+/// out, and sends no request for a purpose of its own before.
+inline constexpr char kTakesRequestsMarker[] = "\x01kolo takes-requests";
 /// The value that `kolorun --stop-here` queues with its SIGUSR1: it stands for such a notice.
 inline constexpr int kHostGoesValue = 0x6b6f;
 /// The training step this process has completed, for whoever reports its death: under kolorun

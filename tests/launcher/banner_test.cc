@@ -84,7 +84,7 @@ TEST(Banner, KnowsTheFailedRankFromItsState) {
        {1, false, "ended without MPI_Finalize, which an exit before the end of the program leaves out"}}};
   for (const auto& [state, end] : states) {
     BannerReader reader(true);
-    reader.take_out_states();
+    reader.take_out_states(false);
     std::vector<std::string> lines = {
         "[vm:1] [[9,0],0] ACTIVATE JOB [9,1] STATE RUNNING AT ../state_base_fns.c:692",
         state_of(0, "RUNNING"), state_of(1, "IOF COMPLETE"), state_of(1, state)};
@@ -97,6 +97,38 @@ TEST(Banner, KnowsTheFailedRankFromItsState) {
     EXPECT_EQ(reader.first_end()->how, end.how);
     EXPECT_FALSE(reader.failed_rank());
   }
+}
+
+// mpirun goes on, and so would the others.
+TEST(Banner, KnowsARankThatEndsBeforeTheOthersMeetIt) {
+  const std::vector<std::string> left = {state_of(1, "WAITPID FIRED"), state_of(1, "NORMALLY TERMINATED")};
+  const std::string came = state_of(0, "SYNC REGISTERED");
+  for (const bool is_first : {true, false}) {
+    BannerReader reader(true);
+    reader.take_out_states(true);
+    if (is_first) read_all(reader, {came});
+    read_all(reader, left);
+    EXPECT_EQ(reader.failing(), is_first);
+    if (!is_first) read_all(reader, {came});
+    ASSERT_TRUE(reader.first_end());
+    EXPECT_EQ(reader.first_end()->rank, 1);
+    EXPECT_THAT(reader.first_end()->how, testing::HasSubstr("before it came to MPI_Init"));
+    EXPECT_TRUE(reader.failing());
+  }
+}
+
+TEST(Banner, TakesRanksForDoneThatHaveMetOrNeverMeet) {
+  BannerReader met(true), apart(true), far(true);
+  met.take_out_states(true);
+  read_all(met, {state_of(0, "SYNC REGISTERED"), state_of(1, "SYNC REGISTERED"),
+                 state_of(1, "NORMALLY TERMINATED"), state_of(0, "NORMALLY TERMINATED")});
+  EXPECT_FALSE(met.failing() || met.first_end());
+  apart.take_out_states(true);
+  read_all(apart, {state_of(0, "NORMALLY TERMINATED"), state_of(1, "NORMALLY TERMINATED")});
+  EXPECT_FALSE(apart.failing() || apart.first_end());
+  far.take_out_states(false);  // another host's mpirun does not tell who has come
+  read_all(far, {state_of(0, "SYNC REGISTERED"), state_of(1, "NORMALLY TERMINATED")});
+  EXPECT_FALSE(far.failing() || far.first_end());
 }
 
 TEST(Banner, KeepsStatesThatAPersonHasAskedFor) {
@@ -330,7 +362,7 @@ TEST(Banner, LeavesAProgramThatAHostDoesNotHaveToItsReader) {
     EXPECT_THAT(
         read_all(reader,
                  {kDashes, "mpirun was unable to launch the specified application as it could not access",
-                  "or execute an executable:", "", "Executable: /opt/my train", "Node: node2", "",
+                  "or execute an executable:", "", "Executable: /opt/my train", "Node:       node2", "",
                   "while attempting to start process rank 2.", kDashes}),
         IsEmpty());
     ASSERT_TRUE(reader.missing());

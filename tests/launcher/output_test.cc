@@ -119,6 +119,13 @@ TEST(LastStep, IsTakenOutOfTheLineThatCarriesIt) {
   EXPECT_FALSE(take_last_step(line));
 }
 
+TEST(Readiness, IsTakenOutOfTheLineThatTellsIt) {
+  std::string line = "started to say" + std::string(kTakesRequestsMarker);
+  EXPECT_TRUE(take_readiness(line));
+  EXPECT_EQ(line, "started to say");
+  EXPECT_FALSE(take_readiness(line));
+}
+
 TEST(GoingHost, IsTakenOutOfTheLineThatNamesIt) {
   std::string line = std::string(kHostGoesMarker) + "node2";
   EXPECT_EQ(take_going_host(line), "node2");

@@ -101,6 +101,22 @@ TEST(Requeue, IsNotKnownToHaveFailedWhereTheExitCodeIsLost) {
   EXPECT_EQ(course.steps.back(), "kolo: whether LSF does so is not known: brequeue: lost");
 }
 
+// Slurm ended scontrol with the job that it started again.
+TEST(Requeue, IsNotKnownToHaveFailedWhereASignalHasEndedTheCommand) {
+  Course course;
+  EXPECT_TRUE(
+      ask_for_requeue(job_of("Slurm"), "kolo", {3}, course.say,
+                      course.running({.err = "signal 15 has ended scontrol", .is_ended_by_signal = true})));
+  EXPECT_EQ(course.steps.back(), "kolo: whether Slurm does so is not known: signal 15 has ended scontrol");
+}
+
+TEST(Requeue, IsDoneWhereAnOperatorHasAskedBefore) {
+  Course course;
+  EXPECT_TRUE(ask_for_requeue(job_of("Slurm"), "kolo", {3}, course.say,
+                              course.running({.err = "Job is pending execution for job 46\n"})));
+  EXPECT_EQ(course.steps.back(), "scontrol requeue 46");
+}
+
 TEST(Requeue, SaysOneLineWhereNothingIsAsked) {
   Course course;
   EXPECT_FALSE(ask_for_requeue({}, "kolo", {3}, course.say, course.running({})));

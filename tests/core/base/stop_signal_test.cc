@@ -190,8 +190,8 @@ TEST(StopSignalDeathTest, TellsSomeStepsWithTheirAgeWhereKolorunMayStartTheJobAg
         exit_with(true);
       },
       ExitedWithCode(0),
-      testing::MatchesRegex(
-          "\x01kolo last-step 41 0\n\x01kolo last-step 43 0\n\x01kolo last-step 43 [0-9]+\n"));
+      testing::MatchesRegex("\x01kolo takes-requests\n\x01kolo last-step 41 0\n\x01kolo last-step 43 "
+                            "0\n\x01kolo last-step 43 [0-9]+\n"));
 }
 
 TEST(StopSignalDeathTest, TellsNobodyElseTheLastStep) {

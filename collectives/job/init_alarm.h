@@ -1,0 +1,31 @@
+// Ranks that do not come to MPI_Init: MPI itself waits for them for ever, and no rank can tell another yet.
+#pragma once
+
+#include <chrono>
+#include <thread>
+
+#include <kolo/collectives/progress/stall_reporter.h>
+#include <kolo/core/base/mutex.h>
+
+namespace kolo::detail {
+
+/// While it lives: a warning after limits.warning, and after limits.abort this process ends with exit code 1
+/// and a line, so that the launcher ends the others. 0: never.
+class InitAlarm {
+ public:
+  explicit InitAlarm(StallLimits limits);
+  ~InitAlarm();
+  InitAlarm(const InitAlarm&) = delete;
+  InitAlarm& operator=(const InitAlarm&) = delete;
+
+ private:
+  void watch(StallLimits limits);
+  bool is_over_after(std::chrono::steady_clock::time_point time);
+
+  Mutex mutex_;
+  CondVar changed_;
+  bool is_over_ KOLO_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace kolo::detail
