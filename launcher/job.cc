@@ -38,6 +38,7 @@ constexpr milliseconds kEndAfterTerm{3000};    // mpirun gives ranks one second 
 constexpr milliseconds kRanksNotThere{1000};   // a request to stop found no rank: the job just starts or ends
 constexpr milliseconds kOrphansGone{2000};     // SIGKILL needs a moment
 constexpr int kStopFilePeriod = 1000;          // ms
+constexpr int kEndedBySigterm = 128 + SIGTERM;
 constexpr size_t kMostPending = 1 << 20;  // bytes a slow reader may be behind before the ranks have to wait
 constexpr size_t kMostAtEnd = 64 << 20;   // when all have ended: more than their pipes can hold
 
@@ -57,6 +58,7 @@ class Job {
   void handle_signal(int number);
   void reap();
   void ask_to_stop();
+  void ask_ranks();
   void end_mpirun();
   void kill_everything();
   void end_for_another_start();
@@ -91,6 +93,7 @@ class Job {
   int stop_signals_ = 0;
   bool stop_requested_ = false;
   bool ranks_asked_ = false;  // to stop; false where none was there
+  bool came_early_ = false;   // the first request to stop: none was there yet
   bool asked_to_grow_ = false;
   size_t going_hosts_ = 0;      // as far as they were looked at
   bool has_not_begun_ = false;  // the request to stop found the launcher without ranks
@@ -240,7 +243,10 @@ void Job::reap() {
     if (pid != mpirun_.pid) continue;
     exit_code_ = detail::shell_code(status);
     // It takes the signal only once it starts daemons, so no rank was there.
-    has_not_begun_ = stage_ == Stage::stopping && WIFSIGNALED(status) && WTERMSIG(status) == SIGUSR1;
+    if (stage_ == Stage::stopping && WIFSIGNALED(status) && WTERMSIG(status) == SIGUSR1)
+      has_not_begun_ = true;
+    // Ranks that were asked when they had just come, and knew of no signal yet.
+    if (came_early_ && exit_code_ == kEndedBySigterm) has_not_begun_ = true;
     if (WIFSIGNALED(status)) {
       kill_orphans(elastic_ ? elastic_->watching_process() : -1);
       if (stage_ == Stage::running)
@@ -255,6 +261,11 @@ void Job::reap() {
 void Job::ask_to_stop() {
   stop_requested_ = true;
   stage_ = Stage::stopping;
+  ask_ranks();
+  came_early_ = !ranks_asked_ && !router_.last_step();
+}
+
+void Job::ask_ranks() {
   set_deadline(milliseconds(static_cast<std::int64_t>(options_.stop_grace_s * 1000)));
   // mpirun would kill the ranks a second after a SIGTERM of its own; SIGUSR1 it hands on to all hosts as it
   // is.
@@ -296,7 +307,13 @@ void Job::handle_deadline() {
   if (!deadline_ || Clock::now() < *deadline_ || stage_ == Stage::ended) return;
   if (stage_ == Stage::ending) return kill_everything();
   if (elastic_ && stage_ == Stage::running) return end_for_another_start();
-  if (stage_ == Stage::stopping && ranks_asked_ && !std::exchange(forced_, true)) tell_grace_is_over();
+  if (stage_ == Stage::stopping && !ranks_asked_ && !forced_) {
+    ask_ranks();  // they may have started since then
+    if (ranks_asked_) return;
+    has_not_begun_ = came_early_;
+  } else if (stage_ == Stage::stopping && ranks_asked_ && !std::exchange(forced_, true)) {
+    tell_grace_is_over();
+  }
   end_mpirun();
 }
 
