@@ -26,6 +26,17 @@ constexpr const char* kHostfileVariables[] = {"OMPI_MCA_orte_default_hostfile", 
                                               "PRTE_MCA_prte_default_hostfile", "HYDRA_HOST_FILE",
                                               "I_MPI_HYDRA_HOST_FILE"};
 
+// An MPI operator names the launcher's pod train-launcher, or train-launcher-x7k2p; "" for another host.
+std::string job_of_launcher(const std::string& hostname) {
+  constexpr std::string_view kRole = "-launcher";
+  const size_t role = hostname.rfind(kRole);
+  if (role == std::string::npos) return "";
+  const std::string_view rest = std::string_view(hostname).substr(role + kRole.size());
+  const bool is_of_pod =
+      rest.empty() || (rest[0] == '-' && rest.find_first_of("-.", 1) == std::string_view::npos);
+  return is_of_pod ? hostname.substr(0, role) : "";
+}
+
 // The variables of one environment, and the program that answers questions.
 class Reader {
  public:
@@ -49,7 +60,9 @@ class Reader {
     return value;
   }
   std::string job_of(const char* system) const {
-    return detail::batch_job_of(system, [this](const char* name) { return text(name); }).job;
+    const std::string job = detail::batch_job_of(system, [this](const char* name) { return text(name); }).job;
+    return job.empty() && std::string_view(system) == detail::kMpiOperator ? job_of_launcher(text("HOSTNAME"))
+                                                                           : job;
   }
   int restarts_of(std::string_view system) const {
     const char* const name = system == "Slurm"         ? "SLURM_RESTART_COUNT"
@@ -224,7 +237,7 @@ Allotment of_mpi(const Reader& read) {
 
 const std::vector<System>& systems() {
   static const std::vector<System> all = {
-      {"MPI", [](const Reader& r) { return !hostfile_variable(r).empty(); }, of_mpi},
+      {detail::kMpiOperator, [](const Reader& r) { return !hostfile_variable(r).empty(); }, of_mpi},
       {"Slurm",
        [](const Reader& r) {
          return r.has("SLURM_JOB_ID") && (r.has("SLURM_JOB_NODELIST") || r.has("SLURM_HET_SIZE"));
@@ -256,7 +269,7 @@ std::optional<Allotment> find_allotment(const Environment& environment, const As
     if (!system.is_here(read)) continue;
     if (job) {
       job->also = system.name;
-      if (job->system == "MPI") {
+      if (job->system == detail::kMpiOperator) {
         job->job = read.job_of(system.name);
         job->restarts = read.restarts_of(system.name);
       }
@@ -274,7 +287,7 @@ std::optional<Allotment> find_allotment(const Environment& environment, const As
 
 detail::BatchJob batch_job_of(const std::optional<Allotment>& allotment) {
   if (!allotment) return {};
-  const bool is_inside = allotment->system == "MPI" && !allotment->also.empty();
+  const bool is_inside = allotment->system == detail::kMpiOperator && !allotment->also.empty();
   return {.system = is_inside ? allotment->also : allotment->system, .job = allotment->job};
 }
 

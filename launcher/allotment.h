@@ -13,17 +13,19 @@
 namespace kolo::launcher {
 
 struct Allotment {
-  std::string system;       // "Slurm", "PBS", "LSF", "Grid Engine", "Flux", or "MPI" for a hostfile variable
-  std::string source;       // the variable, or the command, that says how many ranks a host takes
-  std::string also;         // a second system that was seen and is not followed; "" for none
-  std::vector<Host> hosts;  // never empty; slots are the ranks that the system means to run there
-  int ranks = 0;            // all slots, or SLURM_NTASKS where that is less
-  std::vector<int> cores;   // of each host, as far as this job may use them; empty: not known
+  std::string
+      system;  // "Slurm", "PBS", "LSF", "Grid Engine", "Flux", or kMpiOperator for a hostfile variable
+  std::string source;                 // the variable, or the command, that says how many ranks a host takes
+  std::string also;                   // a second system that was seen and is not followed; "" for none
+  std::vector<Host> hosts;            // never empty; slots are the ranks that the system means to run there
+  int ranks = 0;                      // all slots, or SLURM_NTASKS where that is less
+  std::vector<int> cores;             // of each host, as far as this job may use them; empty: not known
   std::optional<int> cores_per_rank;  // where the system counts a rank's cores: Slurm's -c, PBS's NCPUS
   std::optional<int> gpus_per_host;   // Slurm's SLURM_GPUS_ON_NODE
   int cpus_per_core = 1;              // what Slurm counts of one core: its hardware threads, or 1
   int groups = 1;                     // components of a heterogeneous job of Slurm's
-  std::string job;   // as the commands of its system (batch_job_of) take it; "" outside of one
+  std::string
+      job;  // as the commands of its system (batch_job_of) take it, or an operator's name for it; else ""
   int restarts = 0;  // how often the system has started this job again
 };
 

@@ -343,7 +343,7 @@ void Job::handle_deadline() {
   if (stage_ == Stage::ending) return kill_everything();
   if (elastic_ && (stage_ == Stage::running || fails_to_stop_)) return end_for_another_start();
   if (fails_to_stop_) return end_mpirun();
-  has_not_begun_ = unheard_ != 0;
+  has_not_begun_ = unheard_ != 0 && !router_.last_step();
   if (stage_ == Stage::stopping && ranks_asked_ && !std::exchange(forced_, true)) tell_grace_is_over();
   end_mpirun();
 }

@@ -34,7 +34,9 @@ bool starts_with(std::string_view text, std::string_view start) {
 }
 
 // Of Slurm and others that give a job some of a host's cores; a hostfile alone says nothing of cores.
-bool is_batch_job(const Options& options) { return options.allotment && options.allotment->system != "MPI"; }
+bool is_batch_job(const Options& options) {
+  return options.allotment && options.allotment->system != detail::kMpiOperator;
+}
 
 // A setting of mpirun's own: it names its daemons' network, from Open MPI 5 on, PRRTE.
 void add_own_setting(std::vector<std::string>& command, const Surroundings& found, const std::string& name,
@@ -176,6 +178,9 @@ std::map<std::string, std::string> exported_variables(const Options& options, co
         exports[name] = name;
   }
   exports["KOLO_LAUNCHER"] = "KOLO_LAUNCHER=kolorun";
+  const detail::BatchJob job = batch_job_of(options.allotment);
+  if (job.system == detail::kMpiOperator && !job.job.empty())
+    exports[detail::kMpiJobVariable] = fmt::format("{}={}", detail::kMpiJobVariable, job.job);
   if (found.terminal) exports["KOLO_TERMINAL"] = "KOLO_TERMINAL=1";
   if (const int threads = threads_of_a_rank(options, found, local_ranks); threads > 0)
     exports["OMP_NUM_THREADS"] = "OMP_NUM_THREADS=" + std::to_string(threads);

@@ -214,7 +214,7 @@ void read_start_timeout(Options& options, const po::variables_map& values) {
   constexpr double kOfWorkers_s = 300;
   if (values.count("start-timeout"))
     options.start_timeout_s = seconds_of("--start-timeout", values["start-timeout"].as<std::string>());
-  else if (hosts_are_allotted(options) && options.allotment->system == "MPI" &&
+  else if (hosts_are_allotted(options) && options.allotment->system == detail::kMpiOperator &&
            options.allotment->also.empty())
     options.start_timeout_s = kOfWorkers_s;
 }

@@ -95,6 +95,7 @@ const std::vector<std::string>& known_variables() {
       "KOLO_JOB_START",
       "KOLO_LAUNCHER",
       "KOLO_LOG_LEVEL",
+      "KOLO_MPI_JOB",
       "KOLO_NCCL_INIT_TIMEOUT_S",
       "KOLO_PID_NAMESPACE",
       "KOLO_RANK_PROCESS",

@@ -19,7 +19,8 @@ constexpr Names kSystems[] = {{"Slurm", "SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "S
                               {"PBS", "PBS_JOBID", nullptr, "PBS_ARRAY_INDEX", nullptr},  // 12[3].server
                               {"LSF", "LSB_JOBID", nullptr, "LSB_JOBINDEX", "{}[{}]"},
                               {"Grid Engine", "JOB_ID", nullptr, "SGE_TASK_ID", "{}.{}"},
-                              {"Flux", "FLUX_JOB_ID", nullptr, nullptr, nullptr}};
+                              {"Flux", "FLUX_JOB_ID", nullptr, nullptr, nullptr},
+                              {kMpiOperator, kMpiJobVariable, nullptr, nullptr, nullptr}};
 
 // LSF's and Grid Engine's words for a job that is no array.
 bool is_task(const std::string& text) { return !text.empty() && text != "0" && text != "undefined"; }

@@ -9,7 +9,7 @@ namespace kolo::detail {
 
 /// Texts as the system writes them; "" where it says nothing.
 struct BatchJob {
-  std::string system = {};  // "Slurm", "PBS", "LSF", "Grid Engine" or "Flux"
+  std::string system = {};  // "Slurm", "PBS", "LSF", "Grid Engine", "Flux" or kMpiOperator
   std::string job = {};     // as the system's commands take it; a task of an array has one of its own: 46_3
   std::string array = {};   // the number of the array that it is a task of
   std::string task = {};    // which one
@@ -21,7 +21,10 @@ using VariableText = std::function<std::string(const char* name)>;
 /// Of this process.
 std::string own_variable(const char* name);
 
-/// Of Slurm, PBS, LSF, Grid Engine and Flux, in this order.
+/// An MPI operator of Kubernetes sets no variable for the job's name: kolorun sets this one for the ranks.
+inline constexpr char kMpiOperator[] = "MPI", kMpiJobVariable[] = "KOLO_MPI_JOB";
+
+/// Of Slurm, PBS, LSF, Grid Engine, Flux and an MPI operator, in this order.
 BatchJob find_batch_job();
 /// The job of that system alone.
 BatchJob batch_job_of(const std::string& system, const VariableText& text_of);

@@ -70,6 +70,7 @@ RequeueRequest plan_requeue(const BatchJob& job, const RunProgram& run) {
   if (job.system == "PBS") return {{"qrerun", job.job}, ""};
   if (job.system == "Grid Engine")
     return {{}, "it does so where the script ends with exit code 99 (KOLO_STOPPED_EXIT_CODE)"};
+  if (job.system == kMpiOperator) return {{}, "the operator does so where restartPolicy is OnFailure"};
   if (job.system != "Slurm") return {{}, fmt::format("{} has no command for it", job.system)};
   const std::string told = run({"scontrol", "show", "job", job.job}).out;
   for (const char* obstacle : {"Requeue=0", "BatchFlag=0"})

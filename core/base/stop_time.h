@@ -37,12 +37,12 @@ class StopTime {
   std::optional<WallTime> confirm();
 
  private:
+  void plan();
+
   const BatchJob job_;
   const std::optional<double> before_s_;
   const VariableText text_of_;
   const RunProgram run_;
-  void plan();
-
   const WallTime start_;
   std::chrono::milliseconds save_{0};
   bool is_for_save_ = false;

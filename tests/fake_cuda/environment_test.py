@@ -3,8 +3,11 @@
 table of CUDA's functions plays the driver's answers."""
 import ctypes
 import glob
+import json
 import os
 import re
+import shutil
+import struct
 import subprocess
 import unittest
 
@@ -26,6 +29,27 @@ def has_driver():
         return ctypes.CDLL("libcuda.so.1") is not None
     except OSError:
         return False
+
+
+# Shows each rank one GPU, as Slurm does with --gpus-per-task=1.
+GPU_PER_TASK = ["sh", "-c", 'CUDA_VISIBLE_DEVICES=$OMPI_COMM_WORLD_LOCAL_RANK exec "$0" "$@"']
+
+
+def weights_of(path):
+    """The tensors of f32 in a file of safetensors: {name: values}."""
+    content = path.read_bytes()
+    size, = struct.unpack_from("<Q", content)
+    header = {name: entry for name, entry in json.loads(content[8:8 + size]).items() if name != "__metadata__"}
+    values = {}
+    for name, entry in header.items():
+        begin, end = (8 + size + offset for offset in entry["data_offsets"])
+        if entry["dtype"] == "F32":
+            values[name] = struct.unpack(f"<{(end - begin) // 4}f", content[begin:end])
+    return values
+
+
+def distance(ours, theirs):
+    return max(abs(a - b) for a, b in zip(ours, theirs, strict=True))
 
 
 def given_gpus(log):
@@ -134,11 +158,28 @@ class Node(FakeGpuTest):
         self.assert_close(ours, self.losses("cpu", *MLP, *CALM, ranks=8))
 
     def test_ranks_of_which_a_scheduler_shows_each_a_gpu(self):
-        """As Slurm does with --gpus-per-task=1."""
-        script = 'CUDA_VISIBLE_DEVICES=$OMPI_COMM_WORLD_LOCAL_RANK exec "$0" "$@"'
         result = self.assert_ok(finish(start("kolo-train", "--data", self.folder, *SMALL, "--device", "gpu", *MLP,
-                                             launcher=[*kolorun(2), "sh", "-c", script], **GPU, KOLO_FAKE_CUDA_GPUS=8)))
+                                             launcher=[*kolorun(2), *GPU_PER_TASK], **GPU, KOLO_FAKE_CUDA_GPUS=8)))
         self.assertEqual(sorted(given_gpus(result.err)), EVERY[:2])
+
+    def train_as_in_the_readme(self, name, steps, *launcher, **env):
+        """Goes on in the folder of that name; the log, and the weights that the README's program has saved."""
+        folder = self.folder / name
+        result = self.assert_ok(finish(start("train_mnist", steps, self.folder, launcher=["env", "-C", folder, *launcher], **env)))
+        self.assertIn(f"trained up to step {steps}\n", result.out)
+        return result.err, weights_of(folder / "train_logs" / f"model.ckpt-{steps}.safetensors")
+
+    def test_the_readmes_program_trains_where_a_scheduler_shows_each_rank_a_gpu(self):
+        (self.folder / "cpu").mkdir()
+        _, first = self.train_as_in_the_readme("cpu", 1, *mpirun(2))  # it draws other first weights each time
+        shutil.copytree(self.folder / "cpu", self.folder / "gpu")
+        log, ours = self.train_as_in_the_readme("gpu", 3, *mpirun(2), *GPU_PER_TASK, **GPU, KOLO_FAKE_CUDA_GPUS=2)
+        self.assertEqual(sorted(given_gpus(log)), EVERY[:2])
+        log, theirs = self.train_as_in_the_readme("cpu", 3, *mpirun(2))
+        self.assertEqual(given_gpus(log), [])
+        self.assertEqual(ours.keys(), theirs.keys())
+        for name, values in ours.items():
+            self.assertLess(distance(values, theirs[name]), 0.01 * distance(values, first[name]), name)
 
     def test_memory_that_is_short_names_its_owners(self):
         """Two ranks divide a GPU of 1 GiB, of which another process has left 16 MiB."""

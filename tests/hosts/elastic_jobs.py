@@ -61,10 +61,11 @@ class Job:
 
     def over(self, code=0, seconds=PATIENCE_S):
         try:
-            self.test.assertEqual(self.process.wait(timeout=seconds * hosts.SLOWDOWN), code, self.text())
+            ended = self.process.wait(timeout=seconds * hosts.SLOWDOWN)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"not over within {seconds} s:\n{self.text()}") from None
         self.reader.join()
+        self.test.assertEqual(ended, code, self.text())
         return self.text()
 
     def end(self):
@@ -128,5 +129,5 @@ class ElasticTest(hosts.FolderTest):
         _, at = job.wait_for(r"^starts at step \d+$", times=2)
         self.assertLess(at - killed, 4 * hosts.SLOWDOWN, job.text())
 
-    def kill_rank(self, rank):
-        os.kill(self.cluster.rank_pids(SLEEPY)[rank], signal.SIGKILL)
+    def kill_rank(self, rank, number=signal.SIGKILL):
+        os.kill(self.cluster.rank_pids(SLEEPY)[rank], number)

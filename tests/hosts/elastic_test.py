@@ -81,7 +81,7 @@ class Elastic(elastic_jobs.ElasticTest):
         self.loses_seconds_by_a_killed_rank(job, 3, "node2")
         self.assertNotIn("exit code 75", job.text())
         self.wait_until_saved(self.saved() + 10)
-        self.kill_rank(2)
+        self.kill_rank(2, signal.SIGBUS)  # as broken memory does
         job.wait_for(r"^kolorun: node2 has lost ranks twice in 10 minutes and is not used for 10 s; going on with 2 ranks on node1 \(restart 2, ")
         job.wait_for(r"^kolorun: node2 is there; 2 → 4 ranks after step \d+$")
         self.wait_until_saved(self.saved() + 10)
@@ -182,6 +182,19 @@ class Elastic(elastic_jobs.ElasticTest):
     def test_leaves_a_host_on_which_the_stop_file_appears(self):
         job = self.train("-H", self.names(1, 2, 3), "--stop-file", "/run/own/leave", "--grow-after", 1, "--discover-every", 1)
         self.goes_on_without_node2(job, lambda: self.cluster.run(["touch", "/run/own/leave"], host="node2"))
+
+    def test_leaves_a_host_on_which_the_command_ends_with_0(self):
+        job = self.train("-H", self.names(1, 2, 3), "--stop-when", "test -e /run/own/leave", "--grow-after", 1, "--discover-every", 1)
+        self.goes_on_without_node2(job, lambda: self.cluster.run(["touch", "/run/own/leave"], host="node2"))
+
+    def test_ranks_that_do_not_stop_in_time_are_counted(self):
+        job = self.train("-H", self.names(1, 2), ms=4000)
+        job.wait_for(r"^starts at step 0$")
+        late = self.cluster.run([elastic_jobs.KOLORUN, "--stop-here", "--wait", 0.2], host="node2")
+        self.assertEqual((late.code, late.out, late.err), (1, "", "kolorun: 2 of 2 ranks here did not stop within 0.2 s\n"))
+        job.wait_for(r"^kolorun: node2 is about to go; going on with 2 ranks on node1 ")  # they have heard it, though
+        job.wait_for(r"^starts at step 1$")
+        self.stop(job)
 
     def test_leaves_a_host_whose_ranks_are_asked_to_stop_there(self):
         job = self.train("-H", self.names(1, 2, 3), "--grow-after", 1, "--discover-every", 1)

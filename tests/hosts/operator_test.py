@@ -37,6 +37,12 @@ class Launcher(hosts.FolderTest):
         ranks = [json.loads(line) for line in result.out.splitlines() if line.startswith("{")]
         self.assertEqual(sorted((r["rank"], r["hostname"]) for r in ranks), [(0, "node2"), (1, "node2"), (2, "node3")])
 
+    def test_a_folder_of_the_ranks_is_named_after_the_operators_job(self):
+        result = hosts.finish(self.start(hosts.BIN / "kolo-train", "--model", "mlp", "--data", "generated", "--threads", 1, "--steps", 2,
+                                         "--checkpoint-dir", f"{self.folder}/ck-{{job}}", HOSTNAME="digits-launcher-x7k2p"))
+        self.assertEqual(result.code, 0, result)
+        self.assertTrue((self.folder / "ck-digits" / "model.ckpt-2.safetensors").exists())
+
     def stopped(self, **env):
         job = self.start(SLEEPY, self.folder / "ck", 400, 500, **env)
         self.read_until(job, "starts at step 0")

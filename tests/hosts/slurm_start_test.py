@@ -120,6 +120,29 @@ class Start(unittest.TestCase):
                 self.assertIn("done: step 100", self.lab.output(job))
                 self.assertTrue((pathlib.Path(folder) / "ck" / "model.ckpt-100.safetensors").exists())
 
+    def submit_array(self, folder, *arguments):
+        """Two tasks that train; returns their numbers as Slurm's commands take them, and where each writes."""
+        command = map(str, (hosts.BIN / "kolo-train", "--model", "mlp", "--data", "generated", "--threads", 1, *arguments))
+        array = self.lab.submit(f"exec {KOLORUN} {' '.join(command)}\n", "-n1", "--array=0-1", f"--chdir={folder}", f"--output={hosts.SHARED}/%A_%a.out")
+        return [f"{array}_{task}" for task in (0, 1)]
+
+    def test_each_task_of_a_job_array_trains_in_its_own_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            jobs = self.submit_array(folder, "--steps", 3, "--checkpoint-dir", "'ck-{array}'", "--log-dir", "'log-{job}'")
+            for task, job in enumerate(jobs):
+                self.assertEqual(self.lab.wait_until_over(job)["JobState"], "COMPLETED", self.lab.output(job))
+                self.assertTrue((pathlib.Path(folder) / f"ck-{task}" / "model.ckpt-3.safetensors").exists(), self.lab.output(job))
+                self.assertTrue((pathlib.Path(folder) / f"log-{job}" / "metrics.jsonl").exists(), self.lab.output(job))
+
+    def test_a_task_that_finds_another_one_in_its_folder_asks_for_array(self):
+        with tempfile.TemporaryDirectory() as folder:
+            jobs = self.submit_array(folder, "--steps", 10**7, "--checkpoint-dir", "ck")
+            self.addCleanup(self.lab.run, ["scancel", jobs[0].split("_")[0]])
+            hint = "(another task of this job array: put {array} into --checkpoint-dir)"
+            self.lab.wait_for(lambda: any(hint in self.lab.output(job) for job in jobs))
+            states = self.lab.wait_for(lambda: (found := sorted(self.lab.show(job)["JobState"] for job in jobs))[0] == "FAILED" and found)
+            self.assertEqual(states, ["FAILED", "RUNNING"])
+
     def test_a_batch_job_ends_with_the_code_of_its_script(self):
         job = self.lab.submit("echo on $(hostname); exit 7\n", "-n1")
         self.assertEqual((self.lab.wait_until_over(job)["JobState"], self.lab.show(job)["ExitCode"]), ("FAILED", "7:0"))

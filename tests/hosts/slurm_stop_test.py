@@ -84,6 +84,23 @@ class Stop(slurm.StoppedJobs):
         self.assertIn(f"starts at step {saved}\n", self.over(job, "COMPLETED", 0))
         self.assertEqual((self.lab.show(job)["Restarts"], self.saved()), ("1", 150))
 
+    def test_a_task_of_a_job_array_is_started_again_alone(self):
+        for task in (0, 1):
+            (self.folder / str(task)).mkdir()
+        array = self.submit_command(KOLORUN, "--requeue", "sh", self.rank, f"{self.folder}/$SLURM_ARRAY_TASK_ID", 100,
+                                    options=["--array=0-1", f"--output={hosts.SHARED}/%A_%a.out"])
+        stopped, other = f"{array}_1", f"{array}_0"
+        for task in (stopped, other):
+            self.wait_for_line(task, "starts at step 0", times=2)
+        self.lab.run(["scancel", "--batch", "--signal=TERM", stopped])
+        self.wait_for_line(stopped, f"kolorun: stopped; Slurm starts job {stopped} again")
+        saved = int((self.folder / "1" / "step").read_text())
+        self.start_again(stopped)
+        self.assertIn(f"starts at step {saved}\n", self.over(stopped, "COMPLETED", 0))
+        self.over(other, "COMPLETED", 0)
+        self.assertEqual([self.lab.show(task)["Restarts"] for task in (other, stopped)], ["0", "1"])
+        self.assertEqual([(self.folder / task / "step").read_text() for task in "01"], ["100\n"] * 2)
+
     def test_a_job_that_cannot_be_started_again_says_so(self):
         result = self.lab.run(["salloc", "-Q", "-N2", "-n2", "--time=1", KOLORUN, "--requeue", "--stop-before", 50, "sh", self.rank, self.folder, 1000])
         self.assertEqual(result.code, 75, result)

@@ -1,10 +1,13 @@
 // How a job of kolorun ends: by signals, dead ranks and errors, and what it says of that.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -50,6 +53,27 @@ TEST(Kolorun, AsksTheRanksToStopAndEndsWithTheirCode) {
     EXPECT_THAT(program.out(), AllOf(HasSubstr("[0] saved\n"), HasSubstr("[1] saved\n")));
     EXPECT_EQ(program.err(), "");
   }
+}
+
+// As a batch system may ask within the first moments of a job; nothing was done, and it is to be queued
+// again.
+TEST(Kolorun, EndsWithTheCodeOfAStopWhereNoRankHasStartedYet) {
+  const std::string folder = testing::TempDir() + "kolorun_end_test", begun = folder + "/begun";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  // Waits in the shell itself, so without a child, before it becomes mpirun.
+  std::ofstream(folder + "/mpirun") << "#!/bin/sh\nPATH=${PATH#*:}\n"
+                                    << "[ $1 = --version ] || { : > " << begun << "; read go < " << folder
+                                    << "/go; }\nexec mpirun \"$@\"\n";
+  std::filesystem::permissions(folder + "/mpirun", std::filesystem::perms::owner_all);
+  ASSERT_EQ(mkfifo((folder + "/go").c_str(), 0600), 0);
+  RunningProgram program(
+      kolorun({"-q", "-n", "2", "--", kRank},
+              {"PATH=" + folder + ":" + std::getenv("PATH"), "KOLO_STOPPED_EXIT_CODE=75"}));
+  for (int look = 0; look < 3000 && !std::filesystem::exists(begun); ++look) poll(nullptr, 0, 10);
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.finish(), 75);
+  EXPECT_EQ(program.err(), "kolorun: the request to stop came before the ranks had started\n");
 }
 
 TEST(Kolorun, HandsOnSigusr2) {

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 import kolo
 import kolo.torch as hvd
@@ -73,6 +74,29 @@ def test_other_ranks_go_on_with_the_samples_that_are_left(tmp_path):
 def test_the_same_ranks_call_no_reset_callbacks(tmp_path):
     started = [row for row in rows(2, tmp_path, KOLO_RESTART="1:2:5:0.5:") if "resets" in row]
     assert [row["resets"] for row in started] == [[], []]
+
+
+def test_a_start_that_a_later_one_has_replaced_writes_nothing(tmp_path, monkeypatch):
+    """Rank 0 on a host that was taken for lost goes on within a commit."""
+    hvd.init()
+    earlier, later, last = (hvd.elastic.ObjectState(directory=str(tmp_path), step=step) for step in (1, 2, 3))
+    earlier.sync()
+    save = torch.save
+
+    def save_when_the_later_start_has_committed(values, path):
+        with open(path, "wb") as begun:
+            begun.write(b"the first half")
+            monkeypatch.setattr(torch, "save", save)
+            later.sync()
+            later.commit()
+            begun.write(b"the rest")
+
+    monkeypatch.setattr(torch, "save", save_when_the_later_start_has_committed)
+    with pytest.raises(kolo.errors.FailedPreconditionError, match=f"has written nothing: a later start of this program has taken {tmp_path}"):
+        earlier.commit()
+    last.sync()
+    assert last.step == 2
+    assert sorted(os.listdir(tmp_path)) == ["elastic_state.holder", "elastic_state.pt"]
 
 
 def as_rank(monkeypatch, rank, size):

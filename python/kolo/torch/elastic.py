@@ -5,20 +5,23 @@ directory goes on from its last commit then, an ElasticSampler with the samples 
 callbacks run where the number of ranks is another one than before.
 """
 
+import contextlib
 import copy
 import functools
+import glob
 import math
 import os
 import random
 import sys
+import uuid
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sized, Tuple
 
 import torch
 
 import kolo
+from kolo.errors import FailedPreconditionError
 from kolo.torch.objects import allgather_object, broadcast_object
 
-_FILE = "elastic_state.pt"
 _PART = "state of "  # in front of the name of what has a state_dict
 
 
@@ -89,6 +92,55 @@ def _on_host(values: Any) -> Any:
     return [_on_host(value) for value in values] if isinstance(values, list) else values
 
 
+def _remove(path: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+
+
+class _CommitFile:
+    """What rank 0 has committed in a directory, which the newest start of a job alone writes.
+
+    A host that was taken for lost may come back, and rank 0 of an earlier start may then go on within a commit. Each start
+    therefore writes files of its own name, and replaces the commit only while it is the one that took the directory last.
+    """
+
+    def __init__(self, directory: str):
+        self._path = os.path.join(directory, "elastic_state.pt")
+        self._holder = os.path.join(directory, "elastic_state.holder")
+        self._start = ""  # its random name; none before it takes the directory
+
+    def take(self) -> None:
+        """From now on no other start writes there."""
+        self._start = uuid.uuid4().hex
+        os.makedirs(os.path.dirname(self._path), exist_ok=True)
+        with open(self._temporary(), "w", encoding="ascii") as file:
+            file.write(self._start)
+        os.replace(self._temporary(), self._holder)
+        for left in glob.glob(f"{glob.escape(self._path)}.*.tmp"):
+            _remove(left)
+
+    def read(self) -> Any:
+        """The values; None where nothing is committed."""
+        return torch.load(self._path, weights_only=False) if os.path.exists(self._path) else None  # its own, of any values
+
+    def write(self, values: Any) -> None:
+        """Whole or not at all."""
+        if not self._start:
+            self.take()
+        torch.save(values, self._temporary())
+        with open(self._holder, encoding="ascii") as file:
+            is_holder = file.read() == self._start
+        if not is_holder:
+            _remove(self._temporary())
+            raise FailedPreconditionError(
+                f"commit() on {kolo.hostname()} has written nothing: a later start of this program has taken "
+                f"{os.path.dirname(self._path)}; end this one, or give it another directory")
+        os.replace(self._temporary(), self._path)
+
+    def _temporary(self) -> str:
+        return f"{self._path}.{self._start}.tmp"
+
+
 class ObjectState:
     """Values by name, as attributes. commit() keeps them, restore() brings the kept ones back, sync() rank 0's.
 
@@ -97,7 +149,7 @@ class ObjectState:
 
     def __init__(self, directory: Optional[str] = None, **values: Any):
         """directory: where rank 0 also writes what is committed, for the next start; not in Horovod."""
-        self._directory = directory
+        self._committed = None if directory is None else _CommitFile(directory)
         self._names = sorted(values)
         self._reset_callbacks: List[Callable[[], None]] = []
         for name, value in values.items():
@@ -155,26 +207,22 @@ class ObjectState:
     def commit(self) -> None:
         """save(); with a directory rank 0 writes the values there too, whole or not at all, and check_host_updates()."""
         self.save()
-        if self._directory is None:
-            return
-        if kolo.rank() == 0:
-            os.makedirs(self._directory, exist_ok=True)
-            path = os.path.join(self._directory, _FILE)
-            torch.save(self._kept, path + ".tmp")
-            os.replace(path + ".tmp", path)
+        if self._committed is not None and kolo.rank() == 0:
+            self._committed.write(self._kept)
         self.check_host_updates()
 
     def check_host_updates(self) -> None:
         """Ends the program where kolorun has asked the ranks to stop, such as for more hosts; with a directory alone."""
-        if self._directory is not None and kolo.should_stop():
+        if self._committed is not None and kolo.should_stop():
             sys.exit(kolo.exit_code())
 
     def sync(self) -> None:
         """Rank 0's values on every rank: those of its last commit where an earlier start has left one."""
-        if self._directory is not None and kolo.rank() == 0:
-            path = os.path.join(self._directory, _FILE)
-            if os.path.exists(path):
-                self._set(torch.load(path, weights_only=False))  # this job's own file, of any values
+        if self._committed is not None and kolo.rank() == 0:
+            self._committed.take()
+            committed = self._committed.read()
+            if committed is not None:
+                self._set(committed)
         self._set(broadcast_object(self._values(), 0))
         self.save()
 

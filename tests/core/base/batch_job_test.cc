@@ -33,6 +33,8 @@ TEST(BatchJob, IsTheOneOfTheSystemThatIsHere) {
   EXPECT_THAT(found({{"LSB_JOBID", "7"}, {"LSB_JOBINDEX", "0"}}), is("7", "", ""));
   EXPECT_THAT(found({{"JOB_ID", "8"}, {"SGE_TASK_ID", "undefined"}}), is("8", "", ""));
   EXPECT_THAT(found({{"FLUX_JOB_ID", "f2"}}), is("f2", "", ""));
+  EXPECT_THAT(found({{"KOLO_MPI_JOB", "digits"}}), is("digits", "", ""));
+  EXPECT_THAT(found({{"KOLO_MPI_JOB", "digits"}, {"SLURM_JOB_ID", "46"}}), is("46", "", ""));
 }
 
 TEST(BatchJob, NamesItsSystem) {

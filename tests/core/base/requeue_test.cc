@@ -35,6 +35,7 @@ TEST(Requeue, IsNotAskedForWhereTheJobCannotBeStartedAgain) {
   EXPECT_THAT(why_not("Requeue=1 BatchFlag=0"), HasSubstr("BatchFlag=0"));
   EXPECT_THAT(plan_requeue({}, saying("")).why_not, StartsWith("this is no batch job"));
   EXPECT_THAT(plan_requeue(job_of("Grid Engine"), saying("")).why_not, HasSubstr("exit code 99"));
+  EXPECT_THAT(plan_requeue(job_of(kMpiOperator), saying("")).why_not, HasSubstr("restartPolicy"));
   EXPECT_THAT(plan_requeue(job_of("Flux"), saying("")).why_not, HasSubstr("no command"));
 }
 
