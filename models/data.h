@@ -372,8 +372,8 @@ struct DataSplits {
   std::string format = {};  // of what they were read: "table", "pictures in folders of their classes"
   // Names of the samples that were drawn for testing: "cat/7.jpg", "pets.csv:17", the line; empty: none were.
   std::vector<std::string> drawn = {};
-  // Of a table, of pictures and of a text, from all of their samples when they are asked for; empty: there
-  // are none.
+  // Of the training's samples, or of all that were shared out, when they are asked for; empty: there are
+  // none.
   std::function<SampleDigests()> digests = {};
 };
 

@@ -18,6 +18,8 @@
 #include <kolo/models/paths.h>
 #include <kolo/models/picture_samples.h>
 #include <kolo/models/samples_internal.h>
+#include <kolo/models/seen_samples.h>
+#include <kolo/models/shared_samples.h>
 #include <kolo/models/table_samples.h>
 #include <kolo/models/text_file.h>
 
@@ -27,6 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 using detail::is_file;
 using detail::is_folder;
+using detail::LearntPart;
 using detail::Wanted;
 using Found = std::shared_ptr<const SampleSet>;
 
@@ -74,14 +77,33 @@ void check_takes_tables(const fs::path& path, const DataRequest& request) {
       folder.string(), detail::contents_of(folder));
 }
 
-Found cifar10(const fs::path& folder, const DataRequest& request, Split split) {
-  if (split == Split::test && !has_cifar10_test(folder)) return nullptr;
-  return image_samples(load_cifar10(folder, split), request.augmentation);
+Found images_of(Dataset dataset, const DataRequest& request, Split split, LearntPart& learnt) {
+  const detail::SampleContents contents = detail::contents_of_array(dataset.images);
+  if (split == Split::train) learnt.learn(contents, "the training's part");
+  else dataset.warnings = learnt.warnings_of(contents, dataset.name);
+  return image_samples(std::move(dataset), request.augmentation);
 }
 
-Found digits(const DataRequest& request, Split split) {
+Found cifar10(const fs::path& folder, const DataRequest& request, Split split, LearntPart& learnt) {
+  if (split == Split::test && !has_cifar10_test(folder)) return nullptr;
+  return images_of(load_cifar10(folder, split), request, split, learnt);
+}
+
+// `folder` is where request.data says, or there is none.
+Found digits(const fs::path&, const DataRequest& request, Split split, LearntPart& learnt) {
   const auto found = load_digits(request.data, split);
-  return found ? image_samples(*found, request.augmentation) : nullptr;
+  return found ? images_of(*found, request, split, learnt) : nullptr;
+}
+
+// Arrays and images in memory, which have no sample drawn for testing.
+DataSplits parts_of(const fs::path& folder, const DataRequest& request, Wanted wanted,
+                    Found (*read)(const fs::path&, const DataRequest&, Split, LearntPart&)) {
+  LearntPart learnt(request);
+  DataSplits splits = detail::each_split(request, wanted, [&](const DataRequest& asked, Split split) {
+    return read(folder, asked, split, learnt);
+  });
+  splits.digests = learnt.digests();
+  return splits;
 }
 
 DataSplits named(const char* format, DataSplits splits) {
@@ -90,13 +112,9 @@ DataSplits named(const char* format, DataSplits splits) {
 }
 
 DataSplits from_folder(const fs::path& folder, const DataRequest& request, Wanted wanted) {
-  const auto each_of = [&](Found (*read)(const fs::path&, const DataRequest&, Split)) {
-    return detail::each_split(
-        request, wanted, [&](const DataRequest& asked, Split split) { return read(folder, asked, split); });
-  };
-  if (is_cifar10(folder)) return named("CIFAR-10", each_of(cifar10));
+  if (is_cifar10(folder)) return named("CIFAR-10", parts_of(folder, request, wanted, cifar10));
   if (is_file(folder / "x_train.npy") || is_file(folder / "x_test.npy"))
-    return named(kArraysFormat, each_of(detail::npy_pair));
+    return named(kArraysFormat, parts_of(folder, request, wanted, detail::npy_pair));
   if (is_named_images(folder))
     return named("pictures with a table of their labels", detail::named_pictures(folder, request, wanted));
   if (is_image_folder(folder))
@@ -104,7 +122,7 @@ DataSplits from_folder(const fs::path& folder, const DataRequest& request, Wante
   if (detail::is_table_folder(folder)) check_takes_tables(folder, request);
   if (detail::is_table_folder(folder)) return named("tables", detail::table_samples(folder, request, wanted));
   if (!is_mnist(folder)) throw_unknown_folder(folder);
-  return named("MNIST's IDX files", detail::each_split(request, wanted, digits));
+  return named("MNIST's IDX files", parts_of(folder, request, wanted, digits));
 }
 
 DataSplits from_text(const fs::path& file, const DataRequest& request, Wanted wanted) {
@@ -167,7 +185,7 @@ DataSplits from_anywhere(const DataRequest& request, Wanted wanted) {
   if (is_text) return from_folder_of_text(request, wanted);
   if (request.data && request.data != "generated") return from_folder(*request.data, request, wanted);
   return named(request.data ? "generated digits" : "MNIST's IDX files",
-               detail::each_split(request, wanted, digits));
+               parts_of({}, request, wanted, digits));
 }
 
 const char* text_of(LabelKind kind) {

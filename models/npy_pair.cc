@@ -152,16 +152,24 @@ void number_labels(Tensor& y, const std::vector<std::string>& names, const fs::p
                                unknown_labels_text(unknown));
 }
 
+// Labels are no part of a sample: with others it was learnt from as well.
+std::vector<std::string> seen_by(LearntPart& learnt, const Tensor& x, Split split) {
+  if (split == Split::test) return learnt.warnings_of(contents_of_array(x), "x_test.npy");
+  learnt.learn(contents_of_array(x), "x_train.npy");
+  return {};
+}
+
 }  // namespace
 
-std::shared_ptr<const SampleSet> npy_pair(const fs::path& folder, const DataRequest& request, Split split) {
+std::shared_ptr<const SampleSet> npy_pair(const fs::path& folder, const DataRequest& request, Split split,
+                                          LearntPart& learnt) {
   const fs::path x_path = folder / fmt::format("x_{}.npy", name(split)),
                  y_path = folder / fmt::format("y_{}.npy", name(split)), y_train = folder / "y_train.npy";
   if (split == Split::test && !is_file(x_path) && !is_file(y_path)) return nullptr;
   NpySamples found = read_npy_samples(x_path);
   const Tensor of_file = read_npy(y_path);
   const float largest = largest_in(found.x);
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings = seen_by(learnt, found.x, split);
   if (!found.warning.empty()) warnings.push_back(fmt::format("{}: {}", x_path.string(), found.warning));
   const LabelKind label_kind = request.label_kind.value_or(npy_label_kind(of_file));
   if (label_kind != LabelKind::one_class) {

@@ -142,27 +142,22 @@ DataSplits shared_out_pictures(ImageFolder all, const fs::path& folder, const Da
   return splits;
 }
 
-// A part for testing: of other data than the training's, or beside the pictures that are to be learnt from.
-Found tested(ImageFolder part, const DataRequest& request, const std::vector<fs::path>& learnt) {
-  const SampleContents contents = picture_contents(part.files);
-  if (request.whole && !request.is_own)
-    if (std::string seen = seen_in_training(request, {}, contents).text; !seen.empty())
-      part.warnings.push_back(std::move(seen));
-  if (std::string shared =
-          warning_of_shared(picture_contents(learnt), "the training's part", contents, part.name);
-      !shared.empty())
-    part.warnings.push_back(std::move(shared));
+Found learnt(ImageFolder part, const DataRequest& request, LearntPart& learnt) {
+  learnt.learn(picture_contents(part.files), "the training's part");
   return samples_of_pictures(std::move(part), request);
 }
 
-// With train/ and maybe a part for testing. learnt: files of the first, which are added where it is asked
-// for.
-Found part_of_classes(const fs::path& folder, const DataRequest& request, Split split,
-                      std::vector<fs::path>& learnt) {
+// A part for testing: of other data than the training's, or beside the pictures that are to be learnt from.
+Found tested(ImageFolder part, const DataRequest& request, const LearntPart& learnt) {
+  for (std::string& warning : learnt.warnings_of(picture_contents(part.files), part.name))
+    part.warnings.push_back(std::move(warning));
+  return samples_of_pictures(std::move(part), request);
+}
+
+// With train/ and maybe a part for testing.
+Found part_of_classes(const fs::path& folder, const DataRequest& request, Split split, LearntPart& learnt) {
   if (split == Split::train) {
-    ImageFolder found = list_image_folder(folder, split, request.outputs);
-    learnt = found.files;
-    return samples_of_pictures(std::move(found), request);
+    return detail::learnt(list_image_folder(folder, split, request.outputs), request, learnt);
   }
   if (has_image_folder_test(folder))
     return tested(list_image_folder(folder, split, request.outputs), request, learnt);
@@ -196,23 +191,20 @@ DataSplits named_pictures(const fs::path& folder, const DataRequest& request, Wa
   ImageFolder test;
   if (wanted.test) test = list_named_images(folder, evaluated(wanted), options);
   if (wanted.test) number_classes(test, names.empty() ? all.classes : names);
-  std::vector<fs::path> learnt;
-  if (wanted.train) {
-    learnt = all.files;
-    splits.digests = digests_later({}, picture_contents(learnt));
-    splits.train = samples_of_pictures(std::move(all), request);
-  }
-  if (wanted.test) splits.test = tested(std::move(test), request, learnt);
+  LearntPart part(request);
+  if (wanted.train) splits.train = learnt(std::move(all), request, part);
+  if (wanted.test) splits.test = tested(std::move(test), request, part);
+  splits.digests = part.digests();
   return splits;
 }
 
 DataSplits classed_pictures(const fs::path& folder, const DataRequest& request, Wanted wanted) {
   if (is_folder(folder / "train")) {
-    std::vector<fs::path> learnt;
+    LearntPart learnt(request);
     DataSplits splits = each_split(request, wanted, [&](const DataRequest& asked, Split split) {
       return part_of_classes(folder, asked, split == Split::train ? split : evaluated(wanted), learnt);
     });
-    if (wanted.train) splits.digests = digests_later({}, picture_contents(std::move(learnt)));
+    splits.digests = learnt.digests();
     return splits;
   }
   ImageFolder all = list_image_folder(folder, Split::train, request.outputs);

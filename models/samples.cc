@@ -44,6 +44,7 @@ class ImageSamples final : public SampleSet {
       : SampleSet({.name = dataset.name,
                    .shape = {dataset.channels(), dataset.height(), dataset.width()},
                    .class_names = dataset.class_names,
+                   .warnings = dataset.warnings,
                    .largest = 1}),
         dataset_(std::move(dataset)),
         augmentation_(augmentation) {}

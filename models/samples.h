@@ -96,6 +96,7 @@ struct Dataset {
   Tensor labels;     // u8 [N], 0 … 9
   std::string name;  // for outputs: "MNIST", "generated digits", "CIFAR-10"
   std::vector<std::string> class_names = {};  // by label; empty: they are numbers
+  std::vector<std::string> warnings = {};     // SampleKind::warnings
 
   std::int64_t size() const { return labels.elements(); }
   std::int64_t channels() const { return images.shape().rank() == 4 ? images.shape().dim(1) : 1; }

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <iterator>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -31,9 +33,22 @@ Digests found_among(const Digests& kept, const SampleDigests& trained, std::span
   return found;
 }
 
-// Folders of an earlier version keep names of pictures.
+// Folders of an earlier version keep names of pictures. Rows and pictures are never alike.
 bool is_comparable(const SampleDigests& trained, const SampleContents& contents) {
-  return !contents.bytes || !trained.bytes.empty();
+  return !contents.bytes || !trained.bytes.empty() || trained.all != 0;
+}
+
+// Eight bytes at a time: arrays are larger than tables, and nothing is drawn by it.
+std::uint64_t digest_of_words(std::span<const std::byte> bytes) {
+  std::uint64_t digest = kDigestOfNothing;
+  while (bytes.size() >= sizeof(digest)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data(), sizeof(word));
+    digest = (digest ^ word) * 0x9e3779b97f4a7c15;
+    digest ^= digest >> 32;
+    bytes = bytes.subspan(sizeof(word));
+  }
+  return digest_of_bytes(bytes, digest);
 }
 
 // Of the first `count` rows together.
@@ -151,6 +166,22 @@ std::string text_of(const DataRequest& request, const Estimate& estimate, std::i
 std::uint64_t digest_of_bytes(std::span<const std::byte> bytes, std::uint64_t before) {
   for (const std::byte one : bytes) before = (before ^ std::to_integer<std::uint64_t>(one)) * 0x100000001b3;
   return before;
+}
+
+SampleContents contents_of_rows(std::int64_t count, std::function<std::uint64_t(std::int64_t row)> digest) {
+  const auto made = std::make_shared<std::vector<std::uint64_t>>();
+  return {.count = count, .digest = [count, made, digest = std::move(digest)](std::int64_t row) {
+            made->reserve(static_cast<std::size_t>(count));
+            while (std::ssize(*made) < count) made->push_back(digest(std::ssize(*made)));
+            return (*made)[static_cast<std::size_t>(row)];
+          }};
+}
+
+SampleContents contents_of_array(const Tensor& x) {
+  const std::int64_t count = x.shape().dim(0), bytes = x.bytes() / std::max<std::int64_t>(count, 1);
+  return contents_of_rows(count, [x, bytes](std::int64_t row) {
+    return digest_of_words(std::span(x.raw() + row * bytes, static_cast<std::size_t>(bytes)));
+  });
 }
 
 double chance_of_twin(std::span<const std::uint64_t> sorted, std::int64_t among) {

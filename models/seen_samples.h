@@ -26,6 +26,12 @@ struct SampleContents {
   std::function<std::uint64_t(std::int64_t place)> bytes = {};
 };
 
+/// Of rows in memory, which stay there as long as this: digest says what is in one. All digests are made
+/// when the first is asked for.
+SampleContents contents_of_rows(std::int64_t count, std::function<std::uint64_t(std::int64_t row)> digest);
+/// Of an array [N,…]: a sample by its elements.
+SampleContents contents_of_array(const Tensor& x);
+
 /// Of all of them, sorted.
 std::vector<std::uint64_t> sorted_digests(const SampleContents& contents);
 

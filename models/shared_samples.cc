@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include <kolo/models/data_splits.h>
 
@@ -53,8 +54,7 @@ std::string of_pictures(const SampleContents& train, const std::string& train_na
                  test.count, test_name, train_name);
 }
 
-}  // namespace
-
+// "" where hardly any are.
 std::string warning_of_shared(const SampleContents& train, const std::string& train_name,
                               const SampleContents& test, const std::string& test_name) {
   if (train.count == 0 || test.count == 0) return "";
@@ -69,6 +69,25 @@ std::string warning_of_shared(const SampleContents& train, const std::string& tr
                         chance_of_twin(learnt, train.count)))
     return "";
   return text_of("", shared, test.count, test_name, train_name);
+}
+
+}  // namespace
+
+void LearntPart::learn(SampleContents contents, std::string name) {
+  learnt_ = std::move(contents);
+  name_ = std::move(name);
+}
+
+std::vector<std::string> LearntPart::warnings_of(const SampleContents& test, const std::string& name) const {
+  std::vector<std::string> warnings;
+  if (!request_.is_own) warnings.push_back(seen_in_training(request_, {}, test).text);
+  warnings.push_back(warning_of_shared(learnt_, name_, test, name));
+  std::erase(warnings, "");
+  return warnings;
+}
+
+std::function<SampleDigests()> LearntPart::digests() const {
+  return learnt_.digest ? digests_later({}, learnt_) : std::function<SampleDigests()>();
 }
 
 std::string note_of_shared(const std::vector<std::int64_t>& drawn, const SampleContents& contents) {

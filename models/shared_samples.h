@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,11 +10,26 @@
 
 namespace kolo::models::detail {
 
-/// Of a part for testing beside that of the training: how many of its samples stand there, too, where these
-/// are more than coincide by chance and more than one in a hundred; else "". Of pictures an estimate by 64 of
-/// them. test_name, train_name: of the parts.
-std::string warning_of_shared(const SampleContents& train, const std::string& train_name,
-                              const SampleContents& test, const std::string& test_name);
+/// Of data with a part for testing of its own: the training's part, where it is read, and what is to be said
+/// of the other one.
+class LearntPart {
+ public:
+  /// request: outlives this.
+  explicit LearntPart(const DataRequest& request) : request_(request) {}
+  /// name: of the part, for warnings.
+  void learn(SampleContents contents, std::string name);
+  /// Of a part for testing: how many of its samples stand in the training's, too, where these are more than
+  /// coincide by chance and more than one in a hundred, of pictures an estimate by 64 of them; and that
+  /// earlier starts, or the weights that --init-from names, have learnt from them.
+  std::vector<std::string> warnings_of(const SampleContents& test, const std::string& name) const;
+  /// As DataSplits has it; empty where no part was learnt.
+  std::function<SampleDigests()> digests() const;
+
+ private:
+  const DataRequest& request_;
+  SampleContents learnt_;
+  std::string name_;
+};
 
 /// Of rows that were drawn from one table: `31 of these stand in the training, too`, where they are more than
 /// a tenth of them; else "". Tables of few different values hold such rows, so that it is no warning.

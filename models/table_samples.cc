@@ -72,13 +72,13 @@ CsvTable rows_of(const CsvTable& table, const std::vector<std::int64_t>& rows) {
 
 // A row by its numbers and its label, which stay in memory as long as this.
 SampleContents row_contents(const CsvTable& table) {
-  return {.count = table.y.shape().dim(0), .digest = [x = table.x, y = table.y](std::int64_t row) {
-            const auto bytes_of = [row](const Tensor& rows) {
-              const std::int64_t bytes = rows.bytes() / rows.shape().dim(0);
-              return std::span(rows.raw() + row * bytes, static_cast<std::size_t>(bytes));
-            };
-            return digest_of_bytes(bytes_of(y), digest_of_bytes(bytes_of(x)));
-          }};
+  return contents_of_rows(table.y.shape().dim(0), [x = table.x, y = table.y](std::int64_t row) {
+    const auto bytes_of = [row](const Tensor& rows) {
+      const std::int64_t bytes = rows.bytes() / rows.shape().dim(0);
+      return std::span(rows.raw() + row * bytes, static_cast<std::size_t>(bytes));
+    };
+    return digest_of_bytes(bytes_of(y), digest_of_bytes(bytes_of(x)));
+  });
 }
 
 // Of labels that are numbers.
@@ -178,7 +178,7 @@ DataSplits pair_of_tables(const fs::path& folder, const DataRequest& request, Wa
   CsvOptions options = options_of(request);
   std::int64_t classes = request.classes;
   const bool has_test = wanted.test && is_file(test);
-  SampleContents learnt;
+  LearntPart learnt(request);
   if (wanted.train || (has_test && !options.known && is_file(train))) {
     CsvTable table = read_csv(train, options);
     check_labels(table.y, train, table.note, table.schema->output_names());
@@ -187,20 +187,15 @@ DataSplits pair_of_tables(const fs::path& folder, const DataRequest& request, Wa
     options.known_file = train.filename().string();
     classes = classes_of(table, request);
     check_numbers(table, classes, train, "");
-    if (wanted.train) learnt = row_contents(table);
-    if (wanted.train) splits.digests = digests_later({}, learnt);
+    if (wanted.train) learnt.learn(row_contents(table), options.known_file);
+    splits.digests = learnt.digests();
     if (wanted.train) splits.train = samples_of(train.filename().string(), std::move(table), classes);
   }
   if (has_test) {
     CsvTable table = read_csv(test, options);
     check_numbers(table, classes, test, options.known_file);
-    if (request.whole && !request.is_own)
-      if (std::string seen = seen_in_training(request, {}, row_contents(table)).text; !seen.empty())
-        table.warnings.push_back(std::move(seen));
-    if (std::string shared =
-            warning_of_shared(learnt, options.known_file, row_contents(table), test.filename().string());
-        !shared.empty())
-      table.warnings.push_back(std::move(shared));
+    for (std::string& warning : learnt.warnings_of(row_contents(table), test.filename().string()))
+      table.warnings.push_back(std::move(warning));
     splits.test = samples_of(test.filename().string(), std::move(table), classes);
   }
   return splits;

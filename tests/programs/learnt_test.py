@@ -2,9 +2,11 @@
 """What kolo-train says of samples for testing that stand in the training, too: in other data, in parts, in the same table, and through --init-from."""
 import random
 import shutil
+import struct
 import unittest
 
 from data_files import DataFiles
+from data_test import npy
 
 LEARNT = "so that it may have learnt from about"
 FOR_TESTING = "the training has learnt from about"
@@ -120,6 +122,57 @@ class Learnt(DataFiles):
                 tested, said = self.evaluated(data)
                 self.assertEqual(tested, 100)
                 self.assertEqual(f"64 of 64 samples that the training had are among these 100, {LEARNT} 100 of them" in said, is_told, said)
+
+    def idx(self, folder, images, split):
+        folder.mkdir(exist_ok=True)
+        for kind, data in (("images-idx3", struct.pack(">4I", 2051, len(images), 28, 28) + b"".join(images)), ("labels-idx1", struct.pack(">2I", 2049, len(images)) + bytes(i % 10 for i in range(len(images))))):
+            (folder / f"{split}-{kind}-ubyte").write_bytes(data)
+        return folder
+
+    def cifar(self, folder, images, name):
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.bin").write_bytes(b"".join(bytes([i % 10]) + image for i, image in enumerate(images)))
+        return folder
+
+    def npy(self, folder, images, split):
+        folder.mkdir(exist_ok=True)
+        (folder / f"x_{split}.npy").write_bytes(npy("|u1", f"({len(images)}, {len(images[0])})", b"".join(images)))
+        (folder / f"y_{split}.npy").write_bytes(npy("|u1", f"({len(images)},)", bytes(i % 3 for i in range(len(images)))))
+        return folder
+
+    def test_samples_in_memory_are_known_again(self):
+        kinds = (("mlp", 784, self.npy, "train", "test", "x_test.npy: ", "x_train.npy"),
+                 ("mlp", 784, self.idx, "train", "t10k", "MNIST: ", "the training's part"),
+                 ("resnet20", 3072, self.cifar, "data_batch_1", "test_batch", "CIFAR-10: ", "the training's part"))
+        for model, size, write, train, test, name, part in kinds:
+            self.ck = self.folder / f"ck-{train}-{test}"
+            name = name.replace("MNIST", f"of-{test}")
+            learnt, new = ([self.numbers.randbytes(size) for _ in range(100)] for _ in range(2))
+            both = self.folder / f"of-{test}"
+            write(both, learnt, train)
+            for tested, count in ((learnt, 100), (learnt[:30] + new[:70], 30), (new, 0)):
+                write(both, tested, test)
+                shutil.rmtree(self.ck, ignore_errors=True)
+                said = self.assert_ok(self.train(model, both, "--checkpoint-dir", self.ck)).err
+                self.assertEqual(said.count("stand in"), count > 0, said)
+                if count:
+                    self.assertIn(f"{name}{count} of 100 samples for testing stand in {part}, too", said)
+            for tested, hits in ((learnt, 64), (learnt[:50] + new[:50], r"[23]\d"), (new, None)):
+                said = self.evaluated(write(self.folder / f"other-{test}", tested, test))[1]
+                if hits:
+                    self.assertRegex(said, rf"{hits} of 64 samples that the training had are among these 100, {LEARNT}")
+                else:
+                    self.assertNotIn("the training had", said)
+            self.assertNotIn("the training had", self.evaluated(both)[1])
+            self.assertIn(LEARNT, self.assert_ok(self.train(model, write(write(self.folder / f"on-{test}", new, train), learnt, test), "--init-from", self.ck, "--checkpoint-dir", self.folder / f"on-ck-{test}")).err)
+
+    def test_coarse_arrays_that_coincide_by_chance_are_not_told(self):
+        def coarse(count):
+            return [bytes(self.numbers.choice((0, 0, 1)) for _ in range(9)) for _ in range(count)]
+
+        folder = self.npy(self.npy(self.folder / "coarse", coarse(400), "train"), coarse(200), "test")
+        self.assertNotIn("stand in", self.assert_ok(self.train("mlp", folder, "--checkpoint-dir", self.ck)).err)
+        self.assertNotIn("the training had", self.evaluated(self.npy(self.folder / "other", coarse(500), "test"))[1])
 
 
 if __name__ == "__main__":
