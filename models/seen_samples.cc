@@ -149,16 +149,18 @@ bool is_told(const Estimate& estimate, std::int64_t count) {
          (estimate.found >= kFewFound && estimate.samples > kShareLearnt * static_cast<double>(count));
 }
 
-std::string text_of(const DataRequest& request, const Estimate& estimate, std::int64_t count) {
+std::string text_of(const DataRequest& request, const Estimate& estimate, const SampleContents& contents) {
+  const std::int64_t count = contents.count;
   const std::string data = request.data.value_or("");
   if (is_told(estimate, count))
     return fmt::format(
-        "--data {}: {} of {} samples that the training had are among these {}, so that it may have learnt "
-        "from about {} of them: their accuracy is not that of new samples",
-        data, estimate.found, estimate.kept, count, static_cast<std::int64_t>(estimate.samples));
+        "--data {}: {} of {} {} that the training had are among these {}, so that it may have learnt "
+        "from about {} of them: their accuracy is not that of new {}",
+        data, estimate.found, estimate.kept, contents.name, count,
+        static_cast<std::int64_t>(estimate.samples), contents.name);
   if (!request.is_own) return "";
-  return fmt::format("--data {}: it no longer holds the samples that the training had, and all {} are tested",
-                     data, count);
+  return fmt::format("--data {}: it no longer holds the {} that the training had, and all {} are tested",
+                     data, contents.name, count);
 }
 
 }  // namespace
@@ -243,9 +245,9 @@ Seen seen_in_training(const DataRequest& request, std::span<const std::int64_t> 
     if (is_same(trained, request, drawn, contents)) {
       if (request.is_own) return {.is_same = true};
       return {.is_same = true,
-              .text = fmt::format("--data {}: these are the {} samples of the training, so that only the {} "
+              .text = fmt::format("--data {}: these are the {} {} of the training, so that only the {} "
                                   "that it drew for testing are tested",
-                                  data, contents.count, drawn.size())};
+                                  data, contents.count, contents.name, drawn.size())};
     }
     is_unknown |= !is_comparable(trained, contents);
     if (is_comparable(trained, contents)) add_estimate(estimate, trained, contents);
@@ -256,7 +258,7 @@ Seen seen_in_training(const DataRequest& request, std::span<const std::int64_t> 
                                 "config.json of its folder is of a version that kept names of pictures and "
                                 "not what is in them; a training that goes on there keeps it",
                                 data, contents.count)};
-  return {.text = text_of(request, estimate, contents.count)};
+  return {.text = text_of(request, estimate, contents)};
 }
 
 std::string learnt_before(const DataRequest& request, std::span<const std::int64_t> drawn,
@@ -269,12 +271,12 @@ std::string learnt_before(const DataRequest& request, std::span<const std::int64
     const double learnt = learnt_of(trained, found, kept.size(), chance_of_twin(contents, std::ssize(drawn)));
     if (learnt == 0) continue;
     return fmt::format(
-        "--data {}: the training has learnt from about {} of these {} samples for testing, as where rows "
-        "were "
+        "--data {}: the training has learnt from about {} of these {} {} for testing, as where rows were "
         "moved since, or where --init-from has learnt with another --seed: their accuracy is not that of new "
-        "samples",
+        "{}",
         request.data.value_or(""),
-        std::clamp<std::int64_t>(static_cast<std::int64_t>(learnt), 1, std::ssize(drawn)), drawn.size());
+        std::clamp<std::int64_t>(static_cast<std::int64_t>(learnt), 1, std::ssize(drawn)), drawn.size(),
+        contents.name, contents.name);
   }
   return "";
 }

@@ -24,6 +24,7 @@ struct SampleContents {
   std::function<std::uint64_t(std::int64_t place)> digest;
   // Of pictures: bytes of the file, which cost no reading. A file of another length is another picture.
   std::function<std::uint64_t(std::int64_t place)> bytes = {};
+  const char* name = "samples";  // what they are
 };
 
 /// Of rows in memory, which stay there as long as this: digest says what is in one. All digests are made

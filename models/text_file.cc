@@ -21,10 +21,11 @@ using Found = std::shared_ptr<const SampleSet>;
 
 constexpr double kTrainingText = 0.9;  // share of a text; the rest is for testing
 
-// By its lines a text is known again. Short ones other texts have as well.
+// By its lines a text is known again, and by pieces of very long ones. Short ones other texts have as well.
 struct Lines {
   std::string text;
   std::vector<std::pair<std::size_t, std::size_t>> places = {};  // begin and length
+  bool are_cut = false;                                          // some of them
 
   std::string_view line(std::int64_t i) const {
     const auto [begin, length] = places[static_cast<std::size_t>(i)];
@@ -32,17 +33,33 @@ struct Lines {
   }
 };
 
+// Of a piece of a long line, of about a hundred bytes: what stands before it tells, so that another text
+// which holds a part of the line has the same pieces.
+std::size_t end_of_piece(std::string_view text, std::size_t from, std::size_t line_end) {
+  constexpr std::size_t kBefore = 8, kOneOf = 64, kMost = 1024;
+  for (std::size_t end = from; end < std::min(line_end, from + kMost); ++end) {
+    const auto before = std::as_bytes(std::span(text.substr(end - kBefore, kBefore)));
+    if ((digest_of_bytes(before) >> 32) % kOneOf == 0) return end;
+  }
+  return std::min(line_end, from + kMost);
+}
+
 std::shared_ptr<const Lines> lines_of(const Text& text) {
-  constexpr std::size_t kShort = 24;
+  constexpr std::size_t kShort = 24, kLong = 4096;
   const auto lines = std::make_shared<Lines>();
   lines->text.reserve(text.tokens().size());
   for (const std::int32_t token : text.tokens())
     lines->text += text.alphabet()[static_cast<std::size_t>(token)];
   const std::string& all = lines->text;
   for (std::size_t begin = 0; begin < all.size();) {
-    const std::size_t end = std::min(all.find('\n', begin), all.size());
-    if (end - begin >= kShort) lines->places.emplace_back(begin, end - begin);
-    begin = end + 1;
+    const std::size_t line_end = std::min(all.find('\n', begin), all.size());
+    const bool is_long = line_end - begin > kLong;
+    lines->are_cut |= is_long;
+    for (std::size_t end = begin; begin < line_end; begin = end) {
+      end = is_long ? end_of_piece(all, begin + kShort, line_end) : line_end;
+      if (end - begin >= kShort) lines->places.emplace_back(begin, end - begin);
+    }
+    begin = line_end + 1;
   }
   return lines;
 }
@@ -59,9 +76,10 @@ std::vector<std::int64_t> drawn_of(const Lines& lines) {
 
 SampleContents contents_of(std::shared_ptr<const Lines> lines) {
   const std::int64_t count = std::ssize(lines->places);
-  return {.count = count, .digest = [lines = std::move(lines)](std::int64_t i) {
-            return digest_of_bytes(std::as_bytes(std::span(lines->line(i))));
-          }};
+  SampleContents contents = contents_of_rows(
+      count, [lines](std::int64_t i) { return digest_of_bytes(std::as_bytes(std::span(lines->line(i)))); });
+  contents.name = lines->are_cut ? "lines and pieces of lines" : "lines";
+  return contents;
 }
 
 // Nothing where it is too short for a sample to test with.

@@ -175,7 +175,7 @@ class Hints(DataFiles):
         for one in (text, other, head):
             result = self.assert_ok(self.ask("--evaluate", "--data", one))
             pieces[one] = int(result.err.split("data: ")[1].split(" pieces")[0].split()[-1])
-            said = r"\d+ of 64 samples that the training had are among these 100, so that it may have learnt from about (9\d|100) of them"
+            said = r"\d+ of 64 lines that the training had are among these 100, so that it may have learnt from about (9\d|100) of them"
             (self.assertRegex if one == head else self.assertNotRegex)(result.err, said)
             self.assertNotIn("no longer holds", result.err)
         self.assertAlmostEqual(pieces[text], len(text.read_text()) / 160, delta=1)
@@ -183,8 +183,19 @@ class Hints(DataFiles):
         copy = self.folder / "copy.txt"
         copy.write_text(text.read_text())
         said = self.assert_ok(self.ask("--evaluate", "--data", copy)).err
-        self.assertIn("these are the 200 samples of the training, so that only the", said)
+        self.assertIn("these are the 200 lines of the training, so that only the", said)
         self.assertIn(f"{pieces[text]} pieces", said)
+        # One long line is known by its pieces.
+        long, self.ck = self.folder / "long.txt", self.folder / "ck-long"
+        long.write_text(alphabet.replace("\n", " ") + "".join(first).replace("\n", " "))
+        self.said("gpt", long, *sizes, "--checkpoint-dir", self.ck)
+        for begin, end, words in ((0, 5000, "that the training had are among these"), (3, 8 * len(long.read_text()) // 10, "that the training had are among these"),
+                                  (0, None, "lines and pieces of lines of the training, so that only the")):
+            copy.write_text(long.read_text()[begin:end])
+            self.assertIn(words, self.assert_ok(self.ask("--evaluate", "--data", copy)).err)
+        copy.write_text("".join(lines(200, 500)).replace("\n", " "))
+        self.assertNotIn("the training", self.assert_ok(self.ask("--evaluate", "--data", copy)).err.replace("with which", ""))
+        self.ck = self.folder / "ck"
         text.write_text(text.read_text() + "".join(lines(40, 200)))  # it has grown
         for asked in (self.ask("--evaluate"), self.ask("--steps", 3)):
             self.assertNotIn("--data", self.assert_ok(asked).err)
