@@ -80,11 +80,8 @@ bool are_numbers_names(const Fields& fields, bool count_up) {
          (*numbers.begin() <= 1 && *numbers.rbegin() - *numbers.begin() + 1 == std::ssize(numbers));
 }
 
-bool has_names(const Fields& fields, const CsvOptions& options) {
-  if (counts_columns(fields)) return true;
-  if (const auto usual = usual_label(fields);
-      usual && are_numbers_names(fields, is_same_name("y", fields[*usual])))
-    return true;
+// Whether --target, or a training that knows its columns by name, tells that these are names.
+bool are_known_names(const Fields& fields, const CsvOptions& options) {
   std::vector<std::string> targets = names_in(options.target);
   targets.push_back(options.target);
   for (const std::string& target : targets)
@@ -94,8 +91,37 @@ bool has_names(const Fields& fields, const CsvOptions& options) {
     for (const TableColumn& feature : options.known->features)
       if (names.find(feature.name) && !number_in(feature.name)) return true;
   }
+  return false;
+}
+
+bool are_words(const Fields& fields) {
   return std::none_of(fields.begin(), fields.end(),
                       [&](std::string_view field) { return may_be_number(field); });
+}
+
+bool are_names(const Fields& fields) {
+  if (counts_columns(fields)) return true;
+  if (const auto usual = usual_label(fields);
+      usual && are_numbers_names(fields, is_same_name("y", fields[*usual])))
+    return true;
+  return are_words(fields);
+}
+
+// Of a first line of words: whether most of them are cells of their columns, too, as where the line is a row
+// like all others. A line with the same words throughout is one of names that another file has brought.
+bool stands_among_rows(CsvFile& file, const Fields& first) {
+  constexpr int kMostRead = 1000;
+  std::vector<bool> is_cell(first.size());
+  Fields fields;
+  for (int i = 0; i < kMostRead && file.next(fields); ++i) {
+    if (fields == first || fields.size() != first.size()) continue;
+    for (std::size_t k = 0; k < fields.size(); ++k)
+      if (!first[k].empty() && fields[k] == first[k]) is_cell[k] = true;
+  }
+  file.rewind();
+  Fields again;
+  file.next(again);
+  return 2 * std::count(is_cell.begin(), is_cell.end(), true) > std::ssize(first);
 }
 
 // As options take them.
@@ -374,7 +400,12 @@ CsvColumns find_columns(std::vector<CsvFile>& files, const CsvOptions& options) 
     Fields fields;
     if (!file.next(fields)) throw InvalidArgumentError("{}: there are no samples in it", file.name());
     file.columns = fields.size();
-    file.has_names = has_names(fields, options);
+    file.has_names = are_known_names(fields, options) || are_names(fields);
+    if (file.has_names && are_words(fields) && !are_known_names(fields, options) &&
+        stands_among_rows(file, fields)) {
+      file.has_names = false;
+      found.notes.push_back("the first line is a row, as its words are cells of the rows below, too");
+    }
     if (!options.known && &file == &files.front()) find_schema(found, file, fields, options);
     if (found.schema.is_named && file.has_names) find_by_name(found, file, fields, options);
     else find_by_place(found, file, fields, options);

@@ -50,10 +50,25 @@ TEST_F(CsvNames, AreNoneWhereTheLabelsNameStandsBesideNumbersOfASample) {
 
 TEST_F(CsvNames, ThatAreCellsTooAreWarnedOf) {
   EXPECT_THAT(
-      read("red,p\nblue,q\nred,q\nblue,p\n").warnings,
+      read("red,z\nblue,q\nred,q\nblue,p\n").warnings,
       ElementsAre(testing::HasSubstr("the first line is taken for the columns' names, although \"red\" "
                                      "stands in line 3 of that column, too")));
   EXPECT_THAT(read("colour,kind\nblue,q\nred,q\nblue,p\n").warnings, testing::IsEmpty());
+}
+
+TEST_F(CsvNames, AreNoneWhereMostOfThemAreCellsOfTheirColumns) {
+  const CsvTable table = read("n,y,dem\ny,n,rep\nn,n,dem\ny,y,rep\n");
+  EXPECT_THAT(table.lines, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(table.schema->labels[0].words, ElementsAre("dem", "rep"));
+  EXPECT_THAT(table.note,
+              testing::HasSubstr("the first line is a row, as its words are cells of the rows below, too"));
+  EXPECT_THAT(table.warnings, testing::IsEmpty());
+  const CsvOptions known{.known = table.schema};
+  EXPECT_THAT(read("y,n,dem\nn,y,rep\ny,n,rep\n", known).lines, ElementsAre(1, 2, 3));
+  // Joined files, each with its names; a word that is also a name; names that --target asks for.
+  EXPECT_THAT(read("a,b,label\nu,v,x\na,b,label\nv,u,x\n").lines, ElementsAre(2, 3, 4));
+  EXPECT_THAT(read("n,class\nclass,p\nn,q\nm,q\n").lines, ElementsAre(2, 3, 4));
+  EXPECT_THAT(read("n,y\ny,n\nn,y\nn,n\ny,y\n", {.target = "y"}).lines, ElementsAre(2, 3, 4, 5));
 }
 
 TEST_F(CsvNames, TakesTheNameOfAKnownColumnForNoNumberOfOne) {
