@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <iterator>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -19,112 +20,190 @@ namespace {
 // A column's numbers are spread over its range: the largest of a few may well be small.
 constexpr std::int64_t kTellingRows = 20;
 
+// The number behind this share of them, which are put in another order; 0 of none.
+float quantile(std::vector<float>& numbers, double share) {
+  if (numbers.empty()) return 0;
+  const auto place =
+      numbers.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(numbers.size() - 1));
+  std::nth_element(numbers.begin(), place, numbers.end());
+  return *place;
+}
+
 // Row by row; of some rows all over the table the numbers of each column are kept.
 class ColumnReader {
  public:
-  ColumnReader(const TableSchema& table, std::int64_t rows) : table_(table), rows_(rows) {
+  ColumnReader(const std::vector<TableColumn>& columns, std::int64_t rows) : columns_(columns), rows_(rows) {
     constexpr std::int64_t kMostRows = 4096, kMostNumbers = std::int64_t{1} << 22;
-    const auto columns = std::max<std::int64_t>(1, std::ssize(table.features));
-    kept_ = std::min(rows, std::clamp<std::int64_t>(kMostNumbers / columns, 64, kMostRows));
-    sizes_.largest.resize(table.features.size());
-    numbers_.resize(table.features.size());
+    const auto count = std::max<std::int64_t>(1, std::ssize(columns));
+    kept_ = std::min(rows, std::clamp<std::int64_t>(kMostNumbers / count, 64, kMostRows));
+    sizes_.rows = rows;
+    sizes_.least.resize(columns.size(), std::numeric_limits<float>::max());
+    sizes_.greatest.resize(columns.size(), std::numeric_limits<float>::lowest());
+    numbers_.resize(columns.size());
   }
 
   void add(std::int64_t row, const float* cells) {
     const bool is_kept = taken_ < kept_ && row == taken_ * rows_ / kept_;
     if (is_kept) ++taken_;
-    for (std::size_t i = 0; i < table_.features.size(); ++i) {
-      const TableColumn& column = table_.features[i];
-      const float size = column.words.empty() ? std::abs(*cells) : 0;
-      sizes_.largest[i] = std::max(sizes_.largest[i], size);
-      if (is_kept && size > 0) numbers_[i].push_back(size);
-      cells += column.elements();
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const float number = columns_[i].words.empty() ? *cells : 0;
+      sizes_.least[i] = std::min(sizes_.least[i], number);
+      sizes_.greatest[i] = std::max(sizes_.greatest[i], number);
+      if (is_kept) numbers_[i].push_back(number);
+      cells += columns_[i].elements();
     }
   }
 
   ColumnSizes finish() {
-    for (std::vector<float>& numbers : numbers_) {
+    constexpr double kTenth = 0.1, kHalf = 0.5;
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (rows_ == 0) sizes_.least[i] = sizes_.greatest[i] = 0;
+      sizes_.largest.push_back(std::max(std::abs(sizes_.least[i]), std::abs(sizes_.greatest[i])));
+      std::vector<float>& numbers = numbers_[i];
+      sizes_.low.push_back(quantile(numbers, kTenth));
+      sizes_.middle.push_back(quantile(numbers, kHalf));
+      sizes_.high.push_back(quantile(numbers, 1 - kTenth));
+      const auto all = static_cast<float>(numbers.size());
+      std::erase(numbers, 0.0F);
+      std::transform(numbers.begin(), numbers.end(), numbers.begin(),
+                     [](float one) { return std::abs(one); });
+      sizes_.filled.push_back(all == 0 ? 0 : static_cast<float>(numbers.size()) / all);
+      // The upper one of two in the middle.
       const auto middle = numbers.begin() + std::ssize(numbers) / 2;
       std::nth_element(numbers.begin(), middle, numbers.end());
       sizes_.typical.push_back(numbers.empty() ? 0 : *middle);
-      sizes_.filled.push_back(taken_ == 0 ? 0
-                                          : static_cast<float>(numbers.size()) / static_cast<float>(taken_));
     }
     return std::move(sizes_);
   }
 
  private:
-  const TableSchema& table_;
+  const std::vector<TableColumn>& columns_;
   std::int64_t rows_, kept_ = 0, taken_ = 0;
   ColumnSizes sizes_;
   std::vector<std::vector<float>> numbers_;
 };
 
-// Whether a column's numbers are of another unit, where most rows have one.
-bool is_of_another_unit(const ColumnSizes& given, const ColumnSizes& trained, std::size_t i,
-                        std::int64_t rows) {
+// Of a column that is 0 in some rows: whether its other numbers are many enough to be compared.
+bool is_told_by_others(const ColumnSizes& sizes, std::size_t i) {
+  constexpr float kMost = 0.5;
+  return sizes.filled[i] >= kMost ||
+         sizes.filled[i] * static_cast<float>(sizes.rows) >= static_cast<float>(kTellingRows);
+}
+
+// Whether a column's numbers are of quite another size.
+bool is_of_another_size(const ColumnSizes& given, const ColumnSizes& trained, std::size_t i) {
   constexpr float kMost = 0.5, kAlmostAll = 0.9;
   const bool is_known = trained.typical.size() == trained.largest.size();
-  if (given.largest[i] == 0 && is_known) return rows >= kTellingRows && trained.filled[i] >= kAlmostAll;
-  if (given.filled[i] < kMost || (is_known && trained.largest[i] > 0 && trained.filled[i] < kMost))
-    return false;
-  if (trained.largest[i] == 0) return given.largest[i] > 0;
-  if (given.largest[i] < trained.largest[i] && rows < kTellingRows) return false;
+  if (given.largest[i] == 0 && is_known) return given.rows >= kTellingRows && trained.filled[i] >= kAlmostAll;
+  if (!is_told_by_others(given, i)) return false;
+  if (is_known && trained.largest[i] > 0 && !is_told_by_others(trained, i)) return false;
+  // Few rows may well be all 0.
+  if (trained.largest[i] == 0)
+    return given.filled[i] >= kMost && (trained.rows == 0 || trained.rows >= kTellingRows);
+  if (given.largest[i] < trained.largest[i] && given.rows < kTellingRows) return false;
   const auto differs = [](float one, float other) { return !scale_warning("", one, other).empty(); };
   return differs(given.largest[i], trained.largest[i]) &&
          (!is_known || differs(given.typical[i], trained.typical[i]));
 }
 
+// Whether nearly all numbers lie where the training has none, and by far: Kelvin for Celsius, -3 for 3.
+bool is_outside(const ColumnSizes& given, const ColumnSizes& trained, std::size_t i) {
+  constexpr float kFar = 0.4, kNear = 0.1, kNearOfOwn = 0.02, kFactor = 1.5;
+  if (trained.least.size() != trained.largest.size() || given.rows < kTellingRows ||
+      trained.rows < kTellingRows)
+    return false;
+  const float least = trained.least[i], greatest = trained.greatest[i], span = greatest - least;
+  const bool is_above = given.low[i] > greatest;
+  if (span == 0 || (!is_above && given.high[i] >= least)) return false;
+  const float middle = given.middle[i];
+  if ((is_above ? middle - greatest : least - middle) <= kFar * span) return false;
+  const float nearest = is_above ? greatest : least;
+  if ((middle < 0) != (nearest < 0)) return true;
+  // What is counted goes on right behind the training's: numbers of rows, minutes.
+  const float own_span = given.greatest[i] - given.least[i];
+  const float gap = is_above ? given.least[i] - greatest : least - given.greatest[i];
+  if (gap >= 0 && gap <= kNear * span + kNearOfOwn * own_span) return false;
+  // Years and other dates are of one size.
+  const auto [smaller, larger] = std::minmax({std::abs(middle), std::abs(nearest)});
+  return larger > kFactor * smaller;
+}
+
 }  // namespace
 
-ColumnSizes sizes_of_columns(const TableSchema& table, const Tensor& rows) {
-  ColumnReader reader(table, rows.shape().dim(0));
-  for (std::int64_t i = 0; i < rows.shape().dim(0); ++i)
-    reader.add(i, rows.data<float>() + i * table.elements());
+ColumnSizes sizes_of_columns(const std::vector<TableColumn>& columns, const Tensor& rows) {
+  ColumnReader reader(columns, rows.shape().dim(0));
+  const std::int64_t elements = rows.elements() / std::max<std::int64_t>(1, rows.shape().dim(0));
+  for (std::int64_t i = 0; i < rows.shape().dim(0); ++i) reader.add(i, rows.data<float>() + i * elements);
   return reader.finish();
 }
 
-ColumnSizes sizes_of_columns(const TableSchema& table, const SampleSet& samples) {
-  return sizes_of_columns(table, samples, 0, samples.size());
+SampleSizes sizes_of_samples(const TableSchema* table, const SampleSet& samples) {
+  return sizes_of_samples(table, samples, 0, samples.size());
 }
 
-ColumnSizes sizes_of_columns(const TableSchema& table, const SampleSet& samples, std::int64_t begin,
+SampleSizes sizes_of_samples(const TableSchema* table, const SampleSet& samples, std::int64_t begin,
                              std::int64_t end) {
   const SampleKind& kind = samples.kind();
+  const bool has_numbers = kind.label_kind == LabelKind::numbers;
+  if (kind.decoded || (table == nullptr && !has_numbers)) return {};
+  const std::vector<TableColumn> none, outputs = has_numbers ? number_columns(kind) : none;
   const Batch one{.samples = Tensor(kind.dtype, batch_shape(kind, 1)),
                   .labels = Tensor(label_dtype(kind), labels_shape(kind, 1))};
-  ColumnReader reader(table, end - begin);
+  ColumnReader columns(table == nullptr ? none : table->features, end - begin), labels(outputs, end - begin);
   for (std::int64_t i = begin; i < end; ++i) {
     samples.read(i, nullptr, one, 0);
-    reader.add(i - begin, one.samples.data<float>());
+    if (table != nullptr) columns.add(i - begin, one.samples.data<float>());
+    if (has_numbers) labels.add(i - begin, one.labels.data<float>());
   }
-  return reader.finish();
+  SampleSizes sizes;
+  if (table != nullptr) sizes.columns = columns.finish();
+  if (has_numbers) sizes.labels = labels.finish();
+  return sizes;
 }
 
 ColumnSizes joined(ColumnSizes a, const ColumnSizes& b) {
-  for (auto which : {&ColumnSizes::largest, &ColumnSizes::typical, &ColumnSizes::filled})
-    for (std::size_t i = 0; i < (a.*which).size() && (b.*which).size() == (a.*which).size(); ++i)
-      (a.*which)[i] = std::max((a.*which)[i], (b.*which)[i]);
+  const auto join = [&](std::vector<float> ColumnSizes::*which, auto of_two) {
+    if ((a.*which).size() != (b.*which).size()) (a.*which).clear();  // of one nobody knows it
+    for (std::size_t i = 0; i < (a.*which).size(); ++i) (a.*which)[i] = of_two((a.*which)[i], (b.*which)[i]);
+  };
+  const auto larger = [](float one, float other) { return std::max(one, other); };
+  if (b.largest.empty()) return a;
+  for (auto which :
+       {&ColumnSizes::largest, &ColumnSizes::typical, &ColumnSizes::filled, &ColumnSizes::greatest})
+    join(which, larger);
+  join(&ColumnSizes::least, [](float one, float other) { return std::min(one, other); });
+  a.rows = std::max(a.rows, b.rows);
   return a;
 }
 
-std::string column_scale_warning(const std::string& name, const TableSchema& table, const ColumnSizes& given,
-                                 std::int64_t rows, const ColumnSizes& trained) {
+std::vector<TableColumn> number_columns(const SampleKind& kind) {
+  if (kind.table && std::ssize(kind.table->labels) == kind.classes) return kind.table->labels;
+  std::vector<TableColumn> columns(static_cast<std::size_t>(kind.classes));
+  for (std::size_t i = 0; i < columns.size(); ++i) columns[i].place = i;
+  return columns;
+}
+
+std::string column_scale_warning(const std::string& name, const std::vector<TableColumn>& columns,
+                                 const ColumnSizes& given, const ColumnSizes& trained) {
   constexpr std::size_t kMostNamed = 8;
-  if (trained.largest.size() != table.features.size()) return "";
-  std::vector<std::string> columns;
-  for (std::size_t i = 0; i < table.features.size(); ++i) {
-    const TableColumn& column = table.features[i];
-    if (column.words.empty() && is_of_another_unit(given, trained, i, rows))
-      columns.push_back(fmt::format("up to {:g} in column {} ({:g} in the training)", given.largest[i],
-                                    column_text(column.place, column.name), trained.largest[i]));
+  if (trained.largest.size() != columns.size() || given.largest.size() != columns.size()) return "";
+  std::vector<std::string> told;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (!columns[i].words.empty()) continue;
+    const std::string column = column_text(columns[i].place, columns[i].name);
+    if (is_of_another_size(given, trained, i))
+      told.push_back(fmt::format("up to {:g} in column {} ({:g} in the training)", given.largest[i], column,
+                                 trained.largest[i]));
+    else if (is_outside(given, trained, i))
+      told.push_back(fmt::format("{:g} to {:g} in column {} ({:g} to {:g} in the training)", given.least[i],
+                                 given.greatest[i], column, trained.least[i], trained.greatest[i]));
   }
-  if (columns.empty()) return "";
-  const std::size_t more = columns.size() - std::min(columns.size(), kMostNamed);
-  columns.resize(columns.size() - more);
+  if (told.empty()) return "";
+  const std::size_t more = told.size() - std::min(told.size(), kMostNamed);
+  told.resize(told.size() - more);
   return fmt::format(
       "{}: numbers are {}{}; each column must be in the unit that it had in the training", name,
-      fmt::join(columns, ", "),
+      fmt::join(told, ", "),
       more == 0 ? ""
                 : fmt::format(", and so in {} more", count_of(static_cast<std::int64_t>(more), "column")));
 }

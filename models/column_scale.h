@@ -1,29 +1,43 @@
-// Columns of a table in another unit than the training's: their numbers are of quite another size.
+// Columns of a table, or numbers to find, in another unit than the training's.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <kolo/core/tensor/tensor.h>
 #include <kolo/models/data.h>
 
 namespace kolo::models::detail {
 
-/// Of rows f32 [N,elements].
-ColumnSizes sizes_of_columns(const TableSchema& table, const Tensor& rows);
-/// The same of samples that are such rows: of all, or of those from `begin` on and before `end`.
-ColumnSizes sizes_of_columns(const TableSchema& table, const SampleSet& samples);
-ColumnSizes sizes_of_columns(const TableSchema& table, const SampleSet& samples, std::int64_t begin,
+/// Of rows f32 [N,…], the elements of these columns one behind the other.
+ColumnSizes sizes_of_columns(const std::vector<TableColumn>& columns, const Tensor& rows);
+
+/// How large the numbers of samples are.
+struct SampleSizes {
+  ColumnSizes columns;  // of a table
+  ColumnSizes labels;   // of numbers to find
+};
+/// table: of which the samples are rows; nullptr: of none. Nothing of samples that would have to be decoded.
+SampleSizes sizes_of_samples(const TableSchema* table, const SampleSet& samples);
+/// The same of those from `begin` on and before `end`.
+SampleSizes sizes_of_samples(const TableSchema* table, const SampleSet& samples, std::int64_t begin,
                              std::int64_t end);
-/// Of each column the larger ones.
+/// Of all samples of both.
 ColumnSizes joined(ColumnSizes a, const ColumnSizes& b);
 
-/// What to say of columns whose numbers scale_warning would speak of, in one line for all of them: of their
-/// largest number as well as of their typical one, and of columns that have a number in most rows. Elsewhere,
-/// as with pixels at the border of digits and sums that are mostly 0, the largest number of some rows says
-/// nothing. "" of others, and where nobody knows the training's numbers. rows: of which `given` are. name: of
-/// their file.
-std::string column_scale_warning(const std::string& name, const TableSchema& table, const ColumnSizes& given,
-                                 std::int64_t rows, const ColumnSizes& trained);
+/// The columns of numbers to find: of a table, or by their places.
+std::vector<TableColumn> number_columns(const SampleKind& kind);
+
+/// What to say of columns in another unit, in one line for all of them; "" of others, and where nobody knows
+/// the training's numbers. name: of their file. A column is told
+/// - whose largest number and typical one both are of a size that scale_warning would speak of. The largest
+/// of
+///   some rows alone says nothing, as of pixels at the border of digits. Of a column that is 0 in most rows
+///   at least 20 other numbers are compared, here and in the training;
+/// - of which nine of ten numbers, of 20 at least, lie outside of the training's, and far away. Dates and
+///   numbers of rows that go on behind the training's are not told.
+std::string column_scale_warning(const std::string& name, const std::vector<TableColumn>& columns,
+                                 const ColumnSizes& given, const ColumnSizes& trained);
 
 }  // namespace kolo::models::detail

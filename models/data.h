@@ -318,15 +318,15 @@ struct UnlabelledSamples {
 /// In the order of `paths`; a folder's pictures are sorted by name, those in folders below behind them.
 /// path: a picture (is_image_name), a folder of pictures, a table (.csv; a column more than `sample` has is
 /// the label, found as read_csv finds it, and is not looked at), an array (.npy: [N, sample…], or one sample
-/// alone; as load_data takes it) or images of MNIST's format (…idx3-ubyte…). table: what the columns mean;
-/// without it they are numbers. largest: of the training's numbers, for a note on arrays of quite another
-/// size. sample: [C,H,W], to which pictures are brought, or [D]. Pictures are opened
+/// alone; as load_data takes it) or images of MNIST's format (…idx3-ubyte…). table:
+/// what the columns mean; without it they are numbers. largest, least: of the training's numbers, for a note
+/// on arrays of another scale. sample: [C,H,W], to which pictures are brought, or [D]. Pictures are opened
 /// when they are read. Throws NotFoundError for a path that is not there, InvalidArgumentError for a file of
 /// another kind, a folder without pictures, samples of another shape and no paths at all, and what the
 /// readers throw.
 UnlabelledSamples unlabelled_samples(const std::vector<std::string>& paths, const Shape& sample,
                                      std::shared_ptr<const TableSchema> table = nullptr,
-                                     std::optional<float> largest = {});
+                                     std::optional<float> largest = {}, std::optional<float> least = {});
 
 // Which samples are asked for, and those that are found.
 

@@ -32,6 +32,16 @@ SampleDigests digests_of(const nlohmann::ordered_json& json) {
   return found;
 }
 
+ColumnSizes sizes_of(const nlohmann::ordered_json& data, const std::string& what) {
+  const std::vector<float> none;
+  return {.rows = data.value(what + "_rows", std::int64_t{0}),
+          .largest = data.value(what + "_largest", none),
+          .typical = data.value(what + "_typical", none),
+          .filled = data.value(what + "_filled", none),
+          .least = data.value(what + "_least", none),
+          .greatest = data.value(what + "_greatest", none)};
+}
+
 std::map<std::string, std::string> used_of(const nlohmann::ordered_json& json) {
   std::map<std::string, std::string> used;
   for (const char* const name : {"optimizer", "learning_rate", "precision", "batch_size", "global_batch"}) {
@@ -75,12 +85,11 @@ FolderConfig parse_folder_config(const std::string& folder, const std::string& t
       config.class_names = data["class_names"].get<std::vector<std::string>>();
     if (data.contains("characters")) config.characters = data["characters"].get<std::string>();
     if (data.contains("largest")) config.largest = data["largest"].get<float>();
-    else if (config.sample.rank() == 3 && !config.format.empty() && config.format != kArraysFormat)
-      config.largest = 1;  // pixels
-    const std::vector<float> none;
-    config.column_sizes = {.largest = data.value("column_largest", none),
-                           .typical = data.value("column_typical", none),
-                           .filled = data.value("column_filled", none)};
+    if (data.contains("least")) config.least = data["least"].get<float>();
+    if (config.sample.rank() == 3 && !config.format.empty() && config.format != kArraysFormat)
+      config.largest = 1, config.least = 0;  // pixels, of an earlier version, too
+    config.column_sizes = sizes_of(data, "column");
+    config.label_sizes = sizes_of(data, "label");
     if (data.contains("table"))
       config.table = std::make_shared<const TableSchema>(table_schema_from_json(json_text(data["table"])));
     if (data.contains("label_table"))

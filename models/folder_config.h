@@ -36,9 +36,10 @@ struct FolderConfig {
   LabelKind label_kind = LabelKind::one_class;
   std::vector<std::string> class_names;            // by class or output; empty: they have none
   std::optional<std::string> characters;           // characters_of the text; none: nobody knows them
-  std::optional<float> largest;                    // SampleKind::largest of the training's samples
+  std::optional<float> largest, least;             // SampleKind::largest and least of the training's samples
   std::shared_ptr<const TableSchema> table;        // of a table: what its columns mean
   ColumnSizes column_sizes;                        // of the training's samples, where it is a table
+  ColumnSizes label_sizes;                         // of numbers to find
   std::shared_ptr<const TableSchema> label_table;  // SampleKind::label_table
   // DataSplits::digests of its starts, the last one first; none in a folder of an earlier version.
   std::vector<SampleDigests> trained;

@@ -194,6 +194,7 @@ class FolderSamples final : public FileSamples {
                      .label_table = folder.label_table,
                      .warnings = folder.warnings,
                      .largest = 1,
+                     .least = 0,
                      .largest_label = largest_number(folder)}),
         folder_(std::move(folder)),
         augmentation_(augmentation) {}

@@ -168,7 +168,7 @@ std::shared_ptr<const SampleSet> npy_pair(const fs::path& folder, const DataRequ
   if (split == Split::test && !is_file(x_path) && !is_file(y_path)) return nullptr;
   NpySamples found = read_npy_samples(x_path);
   const Tensor of_file = read_npy(y_path);
-  const float largest = largest_in(found.x);
+  const NumberSizes sizes = sizes_of_numbers(found.x);
   std::vector<std::string> warnings = seen_by(learnt, found.x, split);
   if (!found.warning.empty()) warnings.push_back(fmt::format("{}: {}", x_path.string(), found.warning));
   const LabelKind label_kind = request.label_kind.value_or(npy_label_kind(of_file));
@@ -186,7 +186,8 @@ std::shared_ptr<const SampleSet> npy_pair(const fs::path& folder, const DataRequ
                              .label_kind = label_kind,
                              .note = found.note,
                              .warnings = warnings,
-                             .largest = largest},
+                             .largest = sizes.largest,
+                             .least = sizes.least},
                             std::move(found.x), std::move(outputs));
   }
   Tensor y = npy_labels(of_file, y_path);
@@ -205,7 +206,8 @@ std::shared_ptr<const SampleSet> npy_pair(const fs::path& folder, const DataRequ
                   .note = found.note,
                   .class_names = request.class_names,
                   .warnings = warnings,
-                  .largest = largest};
+                  .largest = sizes.largest,
+                  .least = sizes.least};
   if (request.classes == 0) {  // nobody has trained yet: by the training's labels, where they are there
     const Tensor all = split == Split::test && is_file(y_train) ? npy_labels(read_npy(y_train), y_train) : y;
     kind.class_names = names_from_one(all);

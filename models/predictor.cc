@@ -36,16 +36,16 @@ struct Predictor::Network {
   std::int64_t classes = 0;
   std::vector<std::string> class_names;
   std::int64_t global_step = 0;
-  std::optional<float> largest;              // of the training's numbers
+  detail::NumberSizes numbers;               // of the training's
   std::shared_ptr<const TableSchema> table;  // of a table: its columns,
   ColumnSizes column_sizes;                  // and how large their numbers are
   std::atomic<bool> was_told = false;
 
   std::string scale_warning(const Tensor& given) const {
-    if (largest) return detail::scale_warning("Predictor", detail::largest_in(given), largest);
+    if (numbers.largest) return detail::scale_warning("Predictor", detail::sizes_of_numbers(given), numbers);
     if (column_sizes.largest.empty()) return "";
-    return detail::column_scale_warning("Predictor", *table, detail::sizes_of_columns(*table, given),
-                                        given.shape().dim(0), column_sizes);
+    return detail::column_scale_warning("Predictor", table->features,
+                                        detail::sizes_of_columns(table->features, given), column_sizes);
   }
 };
 
@@ -164,7 +164,8 @@ Predictor Predictor::load(const std::string& folder, const SessionConfig& config
   const NamedVariables variables = saved_variables(network->graph, CheckpointReader(*checkpoint).index());
   network->global_step = Saver(variables).restore(network->session, *checkpoint).global_step.value_or(0);
   if (config_json) network->class_names = config_json->class_names;
-  if (config_json && network->samples.dtype() == DType::f32) network->largest = config_json->largest;
+  if (config_json && network->samples.dtype() == DType::f32)
+    network->numbers = {.largest = config_json->largest, .least = config_json->least};
   if (config_json && config_json->table && network->samples.dtype() == DType::f32 &&
       network->sample == Shape({config_json->table->elements()})) {
     network->table = config_json->table;

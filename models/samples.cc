@@ -45,7 +45,8 @@ class ImageSamples final : public SampleSet {
                    .shape = {dataset.channels(), dataset.height(), dataset.width()},
                    .class_names = dataset.class_names,
                    .warnings = dataset.warnings,
-                   .largest = 1}),
+                   .largest = 1,
+                   .least = 0}),
         dataset_(std::move(dataset)),
         augmentation_(augmentation) {}
 
@@ -187,11 +188,17 @@ SampleStatistics label_statistics_of(const SampleSet& samples, std::int64_t most
 
 namespace kolo::models::detail {
 
-float largest_in(const Tensor& x) {
-  if (x.dtype() == DType::u8) return 1;
-  float largest = 0;
-  for (const float value : x.span<float>()) largest = std::max(largest, std::abs(value));
-  return largest;
+NumberSizes sizes_of_numbers(const Tensor& x) {
+  NumberSizes sizes = kPixelSizes;
+  if (x.dtype() != DType::u8) {
+    float least = 0, greatest = 0;
+    const auto numbers = x.span<float>();
+    if (!numbers.empty()) least = greatest = numbers[0];
+    for (const float number : numbers) least = std::min(least, number), greatest = std::max(greatest, number);
+    sizes = {.largest = std::max(std::abs(least), std::abs(greatest)), .least = least};
+  }
+  sizes.are_images = x.shape().rank() == 4 && x.shape().dim(0) >= kManyImages;
+  return sizes;
 }
 
 std::string scale_warning(const std::string& name, std::optional<float> given, std::optional<float> trained) {
@@ -208,6 +215,21 @@ std::string scale_warning(const std::string& name, std::optional<float> given, s
                          ? "both must be of one scale: pixels of pictures, digits and u1 arrays are 0 to 1, "
                            "and the training's must be divided by 255, too"
                          : "both must be of one scale");
+}
+
+std::string scale_warning(const std::string& name, const NumberSizes& given, const NumberSizes& trained) {
+  constexpr float kMuchBelow = 0.5;  // of the largest
+  std::string warning = scale_warning(name, given.largest, trained.largest);
+  if (!warning.empty() || !given.least || !trained.least || !given.largest || !trained.largest)
+    return warning;
+  const bool have_become = *trained.least >= 0 && *given.least <= -kMuchBelow * *trained.largest;
+  const bool are_gone = given.are_images && *given.largest > 0 && *given.least >= 0 &&
+                        *trained.least <= -kMuchBelow * *trained.largest;
+  if (!have_become && !are_gone) return "";
+  return fmt::format(
+      "{}: its numbers are from {:g} on, and the model was trained on numbers from {:g} on, up to "
+      "{:g}; both must be of one scale",
+      name, *given.least, *trained.least, *trained.largest);
 }
 
 namespace {

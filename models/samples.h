@@ -137,6 +137,7 @@ struct SampleKind {
   // The largest absolute number of the samples, where it was looked for: of arrays, after u8 became 0 to 1,
   // and of all pictures 1, as pixels are 0 to 1.
   std::optional<float> largest = {};
+  std::optional<float> least = {};          // number of them, with its sign; of pictures 0
   std::optional<float> largest_label = {};  // the same of numbers to find, of pictures
 
   /// "cat", or "3" where the classes have no names; of numbers to find "number_4".

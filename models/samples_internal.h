@@ -19,11 +19,24 @@ std::shared_ptr<const SampleSet> array_samples_of(SampleKind kind, Tensor x, Ten
 /// For messages: `lenet (28 x 28 in grey), resnet20 (32 x 32 in colour)`.
 std::string models_for_images();
 
-/// The largest absolute number of samples f32, or 1 of u8, which becomes 0 to 1.
-float largest_in(const Tensor& x);
-/// What to say of samples whose numbers are of quite another size than those of the training, such as pixels
-/// up to 255 for a model that knows them up to 1; "" of others. name: of their file.
+/// How large the numbers of samples are, whatever they mean.
+struct NumberSizes {
+  std::optional<float> largest, least;  // as SampleKind has them
+  bool are_images = false;              // and many of them
+};
+/// So many have dark and bright pixels among them.
+inline constexpr std::int64_t kManyImages = 20;
+/// Of samples f32 [N,…], or u8, which become 0 to 1.
+NumberSizes sizes_of_numbers(const Tensor& x);
+/// Of pictures, which become 0 to 1.
+inline constexpr NumberSizes kPixelSizes{.largest = 1, .least = 0, .are_images = true};
+
+/// What to say of numbers of quite another size than those of the training, such as pixels up to 255 for a
+/// model that knows them up to 1; "" of others. name: of their file.
 std::string scale_warning(const std::string& name, std::optional<float> given, std::optional<float> trained);
+/// The same, and what to say of numbers below 0 where the training had none, and of images without them where
+/// it had: pixels of -1 to 1 for a model that knows them of 0 to 1, and the reverse.
+std::string scale_warning(const std::string& name, const NumberSizes& given, const NumberSizes& trained);
 
 /// Names of the folders that may hold a split which is none of training, the preferred one first.
 inline std::array<const char*, 4> folders_of(Split split) {

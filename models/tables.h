@@ -59,12 +59,17 @@ struct TableSchema {
   std::vector<std::string> output_names() const;
 };
 
-/// How large the numbers of a table's features are, of each one; of words 0. A value.
+/// How large the numbers of a table's columns are, of each one; of words 0. A value.
 struct ColumnSizes {
+  std::int64_t rows = 0;            // of which they are; 0: of an earlier version
   std::vector<float> largest = {};  // absolute number; empty: nobody knows
   // Of rows all over the table: the median of the absolute numbers that are not 0, and the share of these;
   // empty: of an earlier version.
   std::vector<float> typical = {}, filled = {};
+  std::vector<float> least = {}, greatest = {};  // with their signs; empty: of an earlier version
+  // Of the same rows as `typical`: what a tenth, a half and nine tenths of the numbers do not exceed. No
+  // folder keeps them.
+  std::vector<float> low = {}, middle = {}, high = {};
 };
 
 /// As config.json keeps it; the way back throws DataLossError.

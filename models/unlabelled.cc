@@ -45,8 +45,8 @@ class JoinedSamples final : public SampleSet {
 
 class Collector {
  public:
-  Collector(Shape sample, std::shared_ptr<const TableSchema> table, std::optional<float> largest)
-      : sample_(std::move(sample)), table_(std::move(table)), largest_(largest) {}
+  Collector(Shape sample, std::shared_ptr<const TableSchema> table, const detail::NumberSizes& trained)
+      : sample_(std::move(sample)), table_(std::move(table)), trained_(trained) {}
 
   void take(const std::string& given) {
     const fs::path path(given);
@@ -108,7 +108,7 @@ class Collector {
     found_.notes.insert(found_.notes.end(), rows.warnings.begin(), rows.warnings.end());
     for (const std::int64_t line : rows.lines)
       found_.names.push_back(fmt::format("{}:{}", path.string(), line));
-    note_scale(path.string(), detail::largest_in(rows.x));
+    note_scale(path.string(), detail::sizes_of_numbers(rows.x));
     take_tensor(path, rows.x);
   }
 
@@ -124,12 +124,12 @@ class Collector {
   void take_array(const fs::path& path, const Tensor& x) {
     for (std::int64_t i = 0; i < x.shape().dim(0); ++i)
       found_.names.push_back(fmt::format("{}[{}]", path.string(), i));
-    note_scale(path.string(), detail::largest_in(x));
+    note_scale(path.string(), detail::sizes_of_numbers(x));
     take_tensor(path, x);
   }
 
-  void note_scale(const std::string& name, float largest) {
-    std::string warning = detail::scale_warning(name, largest, largest_);
+  void note_scale(const std::string& name, const detail::NumberSizes& sizes) {
+    std::string warning = detail::scale_warning(name, sizes, trained_);
     if (!warning.empty()) found_.notes.push_back(std::move(warning));
   }
 
@@ -142,14 +142,15 @@ class Collector {
     if (pictures_.files.empty()) return;
     const std::string first = pictures_.files.front().string();
     const std::int64_t others = std::ssize(pictures_.files) - 1;
-    note_scale(others == 0 ? first : fmt::format("{} and {}", first, count_of(others, "other picture")), 1);
+    note_scale(others == 0 ? first : fmt::format("{} and {}", first, count_of(others, "other picture")),
+               detail::kPixelSizes);
     parts_.push_back(folder_samples(std::exchange(pictures_, {}), sample_));
   }
 
   Shape sample_;
   std::shared_ptr<const TableSchema> table_;
-  std::optional<float> largest_;  // of the training's numbers
-  ImageFolder pictures_;          // in a row, up to now
+  detail::NumberSizes trained_;
+  ImageFolder pictures_;  // in a row, up to now
   std::vector<Part> parts_;
   LeftOut left_out_;
   UnlabelledSamples found_;
@@ -158,8 +159,9 @@ class Collector {
 }  // namespace
 
 UnlabelledSamples unlabelled_samples(const std::vector<std::string>& paths, const Shape& sample,
-                                     std::shared_ptr<const TableSchema> table, std::optional<float> largest) {
-  Collector collector(sample, std::move(table), largest);
+                                     std::shared_ptr<const TableSchema> table, std::optional<float> largest,
+                                     std::optional<float> least) {
+  Collector collector(sample, std::move(table), {.largest = largest, .least = least});
   for (const std::string& path : paths) collector.take(path);
   return collector.finish();
 }

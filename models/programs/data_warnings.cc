@@ -66,37 +66,59 @@ void warn_of_classes(const TrainingData& data) {
                 accuracy);
 }
 
-// Of samples of any kind, where the training's may be of any scale, too.
-void warn_of_scale(const TrainOptions& options, const TrainingData& data) {
-  std::optional<float> trained = data.train ? data.train->kind().largest : std::nullopt;
-  if (options.found) trained = options.found->largest;
-  for (const auto& [samples, file] : {std::pair(data.train, "x_train.npy"), {data.test, "x_test.npy"}}) {
-    if (!samples || !trained) continue;
-    const SampleKind& kind = samples->kind();
-    std::optional<float> largest = kind.largest;
-    if (kind.table) {
-      const std::vector<float> of_columns = detail::sizes_of_columns(*kind.table, *samples).largest;
-      largest = *std::max_element(of_columns.begin(), of_columns.end());
-    }
-    const bool are_arrays = !kind.table && !kind.decoded && kind.largest != 1;
-    const std::string warning = detail::scale_warning(
-        are_arrays ? fmt::format("{}, {}", kind.name, file) : kind.name, largest, trained);
-    if (!warning.empty()) log_warning("{}", warning);
+// Samples, how large their numbers are, and the file that holds them if they are arrays.
+struct Part {
+  const SampleSet* samples;
+  const detail::SampleSizes& sizes;
+  const char* x;
+};
+
+std::string scale_text(const Part& part, const detail::NumberSizes& trained) {
+  const SampleKind& kind = part.samples->kind();
+  detail::NumberSizes given = {
+      .largest = kind.largest,
+      .least = kind.least,
+      .are_images = kind.shape.rank() == 3 && part.samples->size() >= detail::kManyImages};
+  const ColumnSizes& columns = part.sizes.columns;
+  if (!columns.largest.empty()) {
+    given.largest = *std::max_element(columns.largest.begin(), columns.largest.end());
+    given.least = *std::min_element(columns.least.begin(), columns.least.end());
   }
+  const bool are_arrays = !kind.table && !kind.decoded && (kind.largest != 1 || kind.least != 0);
+  return detail::scale_warning(are_arrays ? fmt::format("{}, {}", kind.name, part.x) : kind.name, given,
+                               trained);
 }
 
-void warn_of_columns(const TrainOptions& options, const TrainingData& data) {
-  const auto& table = data.kind().table;
-  if (!table) return;
-  const ColumnSizes& trained = options.found ? options.found->column_sizes : data.column_sizes;
-  if (trained.largest.empty()) return;
-  const auto warn = [&](const SampleSet& samples, const ColumnSizes& given) {
-    const std::string warning =
-        detail::column_scale_warning(samples.kind().name, *table, given, samples.size(), trained);
-    if (!warning.empty()) log_warning("{}", warning);
+// Of samples of any kind, where the training's may be of any scale, too; and of columns, and numbers to find.
+void warn_of_scale(const TrainOptions& options, const TrainingData& data) {
+  const detail::SampleSizes learnt = {.columns = data.column_sizes, .labels = data.label_sizes};
+  const detail::SampleSizes tested =
+      data.test ? detail::sizes_of_samples(data.test->kind().table.get(), *data.test) : detail::SampleSizes();
+  const ColumnSizes& columns = options.found ? options.found->column_sizes : learnt.columns;
+  const ColumnSizes& labels = options.found ? options.found->label_sizes : learnt.labels;
+  const detail::NumberSizes numbers = {
+      .largest = options.found ? options.found->largest : data.kind().largest,
+      .least = options.found ? options.found->least : data.kind().least};
+  const auto texts_of = [&](const Part& part) {
+    const SampleKind& kind = part.samples->kind();
+    std::vector<std::string> texts = {scale_text(part, numbers)};
+    if (kind.table)
+      texts.push_back(
+          detail::column_scale_warning(kind.name, kind.table->features, part.sizes.columns, columns));
+    if (kind.label_kind == LabelKind::numbers)
+      texts.push_back(detail::column_scale_warning(kind.name + ", numbers to find",
+                                                   detail::number_columns(kind), part.sizes.labels, labels));
+    std::erase(texts, "");
+    return texts;
   };
-  if (options.found && data.train) warn(*data.train, data.column_sizes);
-  if (data.test) warn(*data.test, detail::sizes_of_columns(*table, *data.test));
+  std::vector<std::string> texts;
+  if (options.found && data.train) texts = texts_of({data.train.get(), learnt, "x_train.npy"});
+  // Parts of one table are of one unit.
+  const bool is_told = !texts.empty() && data.test && !data.drawn.empty();
+  if (data.test && !is_told)
+    for (std::string& text : texts_of({data.test.get(), tested, "x_test.npy"}))
+      texts.push_back(std::move(text));
+  for (const std::string& text : texts) log_warning("{}", text);
 }
 
 // The largest absolute number of a sample's element, or of a number to find, over samples all over the set.
@@ -192,7 +214,6 @@ void warn_of_data(const TrainOptions& options, const TrainingData& data) {
       if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end()) log_warning("{}", warning);
   warn_of_classes(data);
   warn_of_scale(options, data);
-  warn_of_columns(options, data);
   if (data.train && !options.normalize && !options.found && data.kind().dtype == DType::f32)
     hint_at_normalize(*data.train);
 }

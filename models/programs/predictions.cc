@@ -237,8 +237,8 @@ void warn_of_columns(const FolderConfig& found, const UnlabelledSamples& input) 
     const std::string file = file_of(begin);
     while (end < count && file_of(end) == file) ++end;
     const std::string warning = detail::column_scale_warning(
-        file, *found.table, detail::sizes_of_columns(*found.table, *input.samples, begin, end), end - begin,
-        found.column_sizes);
+        file, found.table->features,
+        detail::sizes_of_samples(found.table.get(), *input.samples, begin, end).columns, found.column_sizes);
     if (!warning.empty()) log_warning("{}", warning);
   }
 }
@@ -322,7 +322,7 @@ void predict(const TrainOptions& options) {
   const UnlabelledSamples input = on_all_ranks([&] {
     gpu = gpu_of_this_rank(options.device);
     check_output(options.output, paths);
-    UnlabelledSamples found = unlabelled_samples(paths, kind.shape, kind.table, kind.largest);
+    UnlabelledSamples found = unlabelled_samples(paths, kind.shape, kind.table, kind.largest, kind.least);
     if (process().rank == 0) lines = std::make_unique<Lines>(options.output, sample_text.header());
     return found;
   });

@@ -63,6 +63,7 @@ Json data_of(const SampleKind& kind, const std::string& format) {
   if (kind.label_kind == LabelKind::several) data[kSeveralLabelsKey] = true;
   if (!kind.class_names.empty()) data["class_names"] = kind.class_names;
   if (kind.largest) data["largest"] = *kind.largest;
+  if (kind.least) data["least"] = *kind.least;
   if (kind.label_table) data["label_table"] = Json::parse(to_json(*kind.label_table));
   if (kind.table) data["table"] = Json::parse(to_json(*kind.table));
   return data;
@@ -75,11 +76,15 @@ Json model_of(const TrainOptions& options) {
 }
 
 // Of all samples that the model has learnt from, those of earlier starts included.
-void add_column_sizes(Json& data, const TrainOptions& options, ColumnSizes sizes) {
-  if (options.found) sizes = detail::joined(std::move(sizes), options.found->column_sizes);
-  data["column_largest"] = sizes.largest;
-  data["column_typical"] = sizes.typical;
-  data["column_filled"] = sizes.filled;
+void add_sizes(Json& data, const std::string& what, ColumnSizes sizes, const ColumnSizes* before) {
+  if (sizes.largest.empty()) return;
+  if (before != nullptr) sizes = detail::joined(std::move(sizes), *before);
+  data[what + "_rows"] = sizes.rows;
+  data[what + "_largest"] = sizes.largest;
+  data[what + "_typical"] = sizes.typical;
+  data[what + "_filled"] = sizes.filled;
+  data[what + "_least"] = sizes.least;
+  data[what + "_greatest"] = sizes.greatest;
 }
 
 Json json_of(const SampleDigests& digests) {
@@ -187,7 +192,8 @@ SampleKind kind_of(const FolderConfig& config) {
           .labels = dtype == DType::i32 ? config.sample.dim(0) : 1,
           .class_names = config.class_names,
           .table = config.table,
-          .largest = config.largest};
+          .largest = config.largest,
+          .least = config.least};
 }
 
 void write_folder_config(const std::string& folder, const TrainOptions& options, const TrainingData& data,
@@ -195,7 +201,9 @@ void write_folder_config(const std::string& folder, const TrainOptions& options,
   const std::string before = folder_config_text(folder);
   Json config = what_trains(options);
   config["data"] = data_of(data.kind(), data.format);
-  if (data.kind().table) add_column_sizes(config["data"], options, data.column_sizes);
+  const FolderConfig* const found = options.found ? &*options.found : nullptr;
+  add_sizes(config["data"], "column", data.column_sizes, found ? &found->column_sizes : nullptr);
+  add_sizes(config["data"], "label", data.label_sizes, found ? &found->label_sizes : nullptr);
   if (data.characters) config["data"]["characters"] = *data.characters;
   const std::vector<SampleDigests> trained = trained_on(options, data);
   for (std::size_t i = 0; i < trained.size(); ++i)

@@ -150,7 +150,8 @@ TrainingData load_training_data(const TrainOptions& options, bool training) {
   if (process().rank != 0) return data;
   log_info("data: {}, loss {}, {}", description(*data.train), loss_name(options, kind),
            testing_text(options, data));
-  if (kind.table) data.column_sizes = detail::sizes_of_columns(*kind.table, *data.train);
+  const detail::SampleSizes sizes = detail::sizes_of_samples(kind.table.get(), *data.train);
+  data.column_sizes = sizes.columns, data.label_sizes = sizes.labels;
   if (options.checkpoint_dir.empty()) return data;
   data.characters = characters_of(*data.train);
   // A text that a training goes on with may lack some that the model has learnt. "": one was not UTF-8.

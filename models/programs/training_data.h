@@ -29,10 +29,10 @@ struct TrainingData {
   std::vector<std::string> drawn;          // the same
   // Of rank 0, looked for once, because a folder's config.json is written several times: by what the samples
   // are known again, and those from which --init-from's weights have learnt; how large the training samples'
-  // numbers are in each column of a table; of a text its characters (characters_of).
+  // numbers are in each column of a table, and those to find; of a text its characters (characters_of).
   std::optional<SampleDigests> digests;
   std::vector<SampleDigests> learnt_before;
-  ColumnSizes column_sizes;
+  ColumnSizes column_sizes, label_sizes;
   std::optional<std::string> characters;
   // Of the training samples, for --normalize; the second of the numbers to find.
   std::optional<SampleStatistics> statistics, label_statistics;

@@ -90,6 +90,93 @@ class Scales(DataFiles):
         few = self.table("a,b,label", ["1,0,1", "2,0,0"], "few.csv")
         self.assertNotIn("in the training", self.assert_ok(self.ask("--predict", few)).err)
 
+    def said_of(self, table):
+        """By a prediction and by an evaluation, which say the same."""
+        predicted, evaluated = (self.assert_ok(self.ask(*asked)).err for asked in (("--predict", table), ("--evaluate", "--data", table)))
+        for said in (predicted, evaluated):
+            self.assertLessEqual(said.count("in the unit that"), 1, said)
+        self.assertEqual("in the unit that" in predicted, "in the unit that" in evaluated)
+        return predicted
+
+    def test_columns_that_lie_outside_of_the_trainings_are_told(self):
+        def rows(count, temperature=lambda x: x, way=lambda x: x, rain=lambda x: x):
+            return [f"{temperature(self.numbers.uniform(-4, 45)):.3f},{way(self.numbers.uniform(1, 100)):.3f},{rain(self.numbers.choice((0, 0, 0, 1)) * self.numbers.uniform(1, 20)):.3f},{i % 2}" for i in range(count)]
+
+        header = "temperature,way,rain,label"
+        self.assert_ok(self.train("mlp", self.table(header, rows(200)), "--normalize", "--checkpoint-dir", self.ck))
+        for change, words in (({"temperature": lambda x: x + 273}, r'numbers are 2\d\d.* to 31\d.* in column 1 "temperature" \(-3.* to 44.* in the training\)'),
+                              ({"way": lambda x: 15 * x}, r'numbers are .* to 1\d\d\d.* in column 2 "way" \(.* to 9\d.* in the training\)'),
+                              ({"way": lambda x: -x}, r'numbers are -9\d.* to -.* in column 2 "way"'),
+                              ({"rain": lambda x: 1000 * x}, r'numbers are up to 1\d\d\d\d.* in column 3 "rain"')):
+            self.assertRegex(self.said_of(self.table(header, rows(100, **change), "unit.csv")), words)
+            few = self.table(header, rows(10, **change), "few.csv")
+            self.assertNotIn(" to 3", self.assert_ok(self.ask("--predict", few)).err)
+        for change in ({}, {"temperature": lambda x: x / 3}, {"way": lambda x: x / 9}, {"rain": lambda x: 0}, {"temperature": lambda x: 1.3 * x + 5}):
+            self.assertNotIn("in the training", self.said_of(self.table(header, rows(100, **change), "same.csv")))
+
+    def test_dates_and_numbers_of_rows_that_go_on_are_not_told(self):
+        def rows(first, count):
+            return [f"{i},{2000 + i // 50},{20200100 + i % 28 + 100 * (i // 60)},{1600000000 + 60 * i},{i % 7},{i % 2}" for i in range(first, first + count)]
+
+        header = "row,year,day,time,a,label"
+        self.assert_ok(self.train("mlp", self.table(header, rows(0, 100)), "--normalize", "--checkpoint-dir", self.ck))
+        for first, count in ((100, 50), (100, 1000), (110, 100)):
+            self.assertNotIn("in the training", self.said_of(self.table(header, rows(first, count), "later.csv")))
+
+    def test_ordinary_tables_are_not_told(self):
+        numbers = random.Random(7)
+
+        def row(i):
+            gain = numbers.paretovariate(0.9) if numbers.random() < 0.1 else 0
+            return ",".join(map(str, [numbers.lognormvariate(0, 2), numbers.paretovariate(0.9), int(numbers.expovariate(1 / 3)), int(numbers.random() < 0.05), gain,
+                                      numbers.gauss(0, 1), numbers.choice((0, 0, 1, 200)), i % 2]))
+
+        for count in (5, 40, 600):
+            self.ck = self.folder / f"ck-{count}"
+            self.assert_ok(self.train("mlp", self.table("a,b,c,d,e,f,g,label", [row(i) for i in range(count)]), "--normalize", "--checkpoint-dir", self.ck))
+            for later in (2, 25, 100, 2000):
+                self.assertNotIn("in the training", self.said_of(self.table("a,b,c,d,e,f,g,label", [row(i) for i in range(later)], "later.csv")))
+
+    def test_numbers_to_find_in_another_unit_are_told(self):
+        def rows(count, factor=1):
+            return [f"{self.numbers.uniform(0, 9):.3f},{factor * self.numbers.uniform(100, 900):.4f}" for _ in range(count)]
+
+        first = self.table("size,price", rows(200))
+        said = self.assert_ok(self.train("mlp", first, "--normalize", "--checkpoint-dir", self.ck)).err
+        self.assertNotIn("in the training", said)
+        words = r'{}, numbers to find: numbers are .* in column 2 "price" \(.* in the training\); each column'
+        for factor, is_told in ((1, False), (0.001, True), (15, True)):
+            later = self.table("size,price", rows(100, factor), f"later{factor}.csv")
+            for result in (self.ask("--evaluate", "--data", later), self.train("mlp", later, "--init-from", self.ck, "--checkpoint-dir", self.folder / f"on{factor}")):
+                self.assert_ok(result)
+            said = self.ask("--evaluate", "--data", later).err
+            self.assertEqual(said.count("in the unit that"), is_told, said)
+            if is_told:
+                self.assertRegex(said, words.format(later.name))
+                self.assertEqual(self.assert_ok(self.ask("--data", later, "--steps", 3)).err.count("in the unit that"), 1)
+
+    def test_arrays_of_pixels_from_minus_1_on_are_told(self):
+        pixels = [self.numbers.randrange(256) for _ in range(40 * 784)]
+
+        def images(name, scale, split="test", first=0, kind="<f4"):
+            folder = self.folder / name
+            folder.mkdir(exist_ok=True)
+            data = bytes(pixels) if kind == "|u1" else struct.pack(f"<{len(pixels)}f", *(first + scale * pixel / 255 for pixel in pixels))
+            (folder / f"x_{split}.npy").write_bytes(npy(kind, "(40, 28, 28)", data))
+            (folder / f"y_{split}.npy").write_bytes(npy("|u1", "(40,)", bytes(i % 3 for i in range(40))))
+            return folder
+
+        learnt = {"bytes": images("bytes", 1, "train", kind="|u1"), "signs": images("signs", 2, "train", -1)}
+        tested = {"bytes": images("bytes-test", 1), "signs": images("signs-test", 2, first=-1)}
+        for name, folder in learnt.items():
+            self.ck = self.folder / f"ck-{name}"
+            self.assert_ok(self.train("lenet", folder, "--checkpoint-dir", self.ck))
+            for other, test in tested.items():
+                for asked in (("--evaluate", "--data", test), ("--predict", test / "x_test.npy")):
+                    said = self.assert_ok(self.ask(*asked)).err
+                    here, there = ("-1", "0") if name == "bytes" else ("0", "-1")
+                    self.assertEqual(f": its numbers are from {here} on, and the model was trained on numbers from {there} on, up to 1; both" in said, name != other, said)
+
     def test_more_classes_than_a_million_are_refused(self):
         table = self.table("a,label", [f"{i},{2000000000 * (i % 2)}" for i in range(30)])
         self.assert_one_line(self.train("mlp", table, "--loss", "softmax"), 1, "labels up to 2000000000 would be 2000000001 classes", "--loss mse finds numbers")
