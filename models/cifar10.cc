@@ -111,4 +111,12 @@ Dataset load_cifar10(const fs::path& folder, Split split) {
   return dataset;
 }
 
+Tensor read_cifar10_images(const fs::path& path) {
+  InputFile file(path.string());
+  const std::int64_t count = records_of(file, path);
+  const Dataset dataset{Tensor(DType::u8, {count, 3, 32, 32}), Tensor(DType::u8, {count}), ""};
+  read_records(file, path, count, 0, dataset);
+  return dataset.images;
+}
+
 }  // namespace kolo::models

@@ -102,6 +102,8 @@ bool has_cifar10_test(const std::filesystem::path& folder);
 /// there, DataLossError where it is empty or ends within a record, InvalidArgumentError for a label above 9
 /// (record and value named), what InputFile throws.
 Dataset load_cifar10(const std::filesystem::path& folder, Split split);
+/// The images of one such file, u8 [N,3,32,32]. Throws as above.
+Tensor read_cifar10_images(const std::filesystem::path& path);
 
 // Folders of photographs, a folder for each class: train/CLASS/x.jpg.
 
@@ -318,7 +320,7 @@ struct UnlabelledSamples {
 /// In the order of `paths`; a folder's pictures are sorted by name, those in folders below behind them.
 /// path: a picture (is_image_name), a folder of pictures, a table (.csv; a column more than `sample` has is
 /// the label, found as read_csv finds it, and is not looked at), an array (.npy: [N, sample…], or one sample
-/// alone; as load_data takes it) or images of MNIST's format (…idx3-ubyte…). table:
+/// alone; as load_data takes it), images of MNIST's format (…idx3-ubyte…) or of CIFAR-10's (.bin). table:
 /// what the columns mean; without it they are numbers. largest, least: of the training's numbers, for a note
 /// on arrays of another scale. sample: [C,H,W], to which pictures are brought, or [D]. Pictures are opened
 /// when they are read. Throws NotFoundError for a path that is not there, InvalidArgumentError for a file of

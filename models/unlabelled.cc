@@ -56,10 +56,11 @@ class Collector {
     else if (is_table_name(path)) take_table(path);
     else if (path.extension() == ".npy") take_array(path, read_npy_samples(path, sample_));
     else if (is_idx_name(path)) take_array(path, idx_samples(path));
+    else if (path.extension() == ".bin") take_array(path, cifar10_samples(path));
     else
       throw InvalidArgumentError(
           "{}: nothing that can be predicted; it must be a picture ({}), a table (.csv), an "
-          "array (.npy), images in MNIST's format (…idx3-ubyte) or a folder of pictures",
+          "array (.npy), images in MNIST's format (…idx3-ubyte) or CIFAR-10's (.bin) or a folder of pictures",
           given, image_endings());
   }
 
@@ -119,6 +120,13 @@ class Collector {
       throw InvalidArgumentError("{}: images of {}×{}; the model takes {}", path.string(), read.dim(1),
                                  read.dim(2), sample_);
     return images.reshaped({read.dim(0), 1, read.dim(1), read.dim(2)});
+  }
+
+  Tensor cifar10_samples(const fs::path& path) const {
+    if (sample_ != Shape({3, 32, 32}))
+      throw InvalidArgumentError("{}: a .bin file holds images of CIFAR-10, 3×32×32; the model takes {}",
+                                 path.string(), sample_);
+    return read_cifar10_images(path);
   }
 
   void take_array(const fs::path& path, const Tensor& x) {

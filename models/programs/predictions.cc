@@ -29,6 +29,7 @@
 #include <kolo/models/column_scale.h>
 #include <kolo/models/data.h>
 #include <kolo/models/own_files.h>
+#include <kolo/models/paths.h>
 #include <kolo/models/programs/picture_check.h>
 #include <kolo/models/programs/restored_model.h>
 #include <kolo/models/programs/shared_errors.h>
@@ -247,6 +248,9 @@ void check_output(const std::string& output, const std::vector<std::string>& pat
   for (const std::string& path : paths)
     if (std::error_code ignored; !output.empty() && std::filesystem::equivalent(output, path, ignored))
       throw InvalidArgumentError("--output {}: --predict reads this file; name another one", output);
+  if (detail::is_folder(output))
+    throw InvalidArgumentError("--output {}: a folder is there; name a file, as {}", output,
+                               (std::filesystem::path(output) / "predictions.csv").string());
   // Perhaps the data of the training: what another has written is not lost by a word too few.
   std::error_code ignored;
   if (!output.empty() && std::filesystem::file_size(output, ignored) > 0 && !ignored &&

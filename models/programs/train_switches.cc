@@ -147,7 +147,8 @@ constexpr Switch kSwitches[] = {
     {"evaluate", "", "no training: restore the model from --checkpoint-dir and evaluate the test samples"},
     {"predict", "PATH...",
      "no training: name, class and its share for each picture, folder of pictures, row of a .csv "
-     "table, sample of a .npy array or image of an …idx3-ubyte file, in their order; - reads names "
+     "table, sample of a .npy array or image of an …idx3-ubyte file or of CIFAR-10's .bin, in their order; - "
+     "reads names "
      "from standard input (under kolorun: --stdin). With --skip-damaged pictures that cannot be "
      "decoded are left out and counted"},
     {"top", "K",

@@ -164,6 +164,22 @@ class Folders(DataFiles):
             (cifar / f"data_batch_{i}.bin").write_bytes(record * 8 + bytes(3073))
         self.assert_one_line(self.train("cifar10", cifar), 1, "data_batch_2.bin: it is not there, and data_batch_3.bin is")
 
+    def test_files_of_cifar_are_predicted(self):
+        cifar, ck = self.folder / "cifar", self.folder / "ck"
+        cifar.mkdir()
+        records = [bytes([i % 2]) + bytes(50 + 150 * (i % 2) for _ in range(3072)) for i in range(20)]
+        for name in ("data_batch_1.bin", "test_batch.bin"):
+            (cifar / name).write_bytes(b"".join(records))
+        self.assert_ok(self.train("resnet20", cifar, "--checkpoint-dir", ck))
+        done = self.assert_ok(run("kolo-train", "--checkpoint-dir", ck, "--evaluate", "--threads", 1, "--json")).done
+        self.assert_ok(run("kolo-train", "--checkpoint-dir", ck, "--predict", cifar / "test_batch.bin", "--threads", 1, "--output", self.folder / "out.csv"))
+        lines = (self.folder / "out.csv").read_text().splitlines()[1:]
+        self.assertEqual([line.split(",")[0] for line in lines], [f"{cifar}/test_batch.bin[{i}]" for i in range(20)])
+        names = ["airplane", "automobile"]
+        self.assertEqual(sum(line.split(",")[1] == names[i % 2] for i, line in enumerate(lines)), sum(done["confusion"][i][i] for i in range(10)))
+        (cifar / "cut.bin").write_bytes(records[0][:-1])
+        self.assert_one_line(run("kolo-train", "--checkpoint-dir", ck, "--predict", cifar / "cut.bin"), 1, "cut.bin: 3072 bytes; CIFAR-10 has records of 3073 bytes")
+
 
 if __name__ == "__main__":
     unittest.main()

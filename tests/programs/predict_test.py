@@ -400,6 +400,8 @@ class CommandLine(Predict):
         self.assertEqual(table.read_bytes(), before)
         new = self.folder / "new.csv"
         new.write_bytes(before)
+        (self.folder / "place.csv").mkdir()
+        self.assert_one_line(self.ask("--predict", new, "--output", self.folder / "place.csv"), 1, "place.csv: a folder is there; name a file, as", "place.csv/predictions.csv")
         self.assert_one_line(self.ask("--predict", new, "--output", table), 1, f"--output {table}: there is a file that --predict has not written")
         self.assertEqual(table.read_bytes(), before)
         for ending in ("csv", "jsonl"):  # what it has written itself it writes anew, and what is empty
