@@ -95,10 +95,14 @@ std::string note_of_shared(const std::vector<std::int64_t>& drawn, const SampleC
   std::vector<std::uint64_t> of_drawn;
   for (const std::int64_t place : drawn) of_drawn.push_back(contents.digest(place));
   std::sort(of_drawn.begin(), of_drawn.end());
+  // Most of a large table's rows are not looked for any further.
+  constexpr std::size_t kMarks = std::size_t{1} << 20;
+  std::vector<bool> may_be_drawn(kMarks);
+  for (const std::uint64_t one : of_drawn) may_be_drawn[one % kMarks] = true;
   std::set<std::uint64_t> shared;
   for (const std::int64_t place : others_than(drawn, contents.count))
     if (const std::uint64_t one = contents.digest(place);
-        std::binary_search(of_drawn.begin(), of_drawn.end(), one))
+        may_be_drawn[one % kMarks] && std::binary_search(of_drawn.begin(), of_drawn.end(), one))
       shared.insert(one);
   const std::int64_t count = std::count_if(of_drawn.begin(), of_drawn.end(),
                                            [&](std::uint64_t one) { return shared.contains(one); });
