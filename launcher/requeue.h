@@ -11,9 +11,9 @@ namespace kolo::launcher {
 /// 120 s. Returns kolorun's exit code: the stopped one; 99 for
 /// Grid Engine, which reads it as the request.
 int requeue(const Options& options, const detail::StoppedAt& where, SignalQueue& signals);
-/// The same after a waiting for hosts that has given up, or that a request has ended: a job that is queued
-/// again gets others. Without --requeue, and after Ctrl-C, a user's, it returns `code`, with which the
-/// waiting ended.
+/// The same after a waiting for hosts that a request has ended, or that has given up in an elastic job, which
+/// then gets others. Without --requeue, and after Ctrl-C, a user's, it returns `code`, with which the waiting
+/// ended.
 int requeue_unless_ended(const Options& options, const detail::StoppedAt& where, SignalQueue& signals,
                          int code);
 

@@ -49,10 +49,10 @@ std::optional<JobStart> parse_start(std::string_view text) {
 // For who finds the folder locked. Not needed for the lock: a full disk is told of when something is saved.
 void write_holder(int descriptor) {
   const std::string start = env_string("KOLO_JOB_START").value_or("");
-  const std::string array = find_batch_job().array;
+  const BatchJob job = find_batch_job();
   std::string text = this_process() + "\n";
   if (!start.empty()) text += fmt::format("{}{}\n", kStart, start);
-  if (!array.empty()) text += fmt::format("{}{}\n", kArray, array);
+  if (!job.array.empty()) text += fmt::format("{}{} {}\n", kArray, job.array, job.job);
   if (::ftruncate(descriptor, 0) != 0) return;
   [[maybe_unused]] const ssize_t written = ::pwrite(descriptor, text.data(), text.size(), 0);
 }
@@ -87,13 +87,15 @@ FolderLock::FolderLock(const std::string& directory, std::chrono::milliseconds p
       ::unlink(path_.c_str());
       continue;
     }
-    if (other == this_process() || Clock::now() >= deadline)
+    // A task of a job array would only wait to go on with the training of another.
+    const bool is_of_array = is_of_another_task();
+    if (other == this_process() || is_of_array || Clock::now() >= deadline)
       throw FailedPreconditionError(
           "the checkpoint folder {} is in use: {} writes it and has locked {}; one training at a time can: "
           "{}, or give this one a folder of its own{}",
           directory, other == this_process() ? "this process itself" : other, path_,
           other == this_process() ? "close the session that does so first" : "wait until it has ended",
-          is_of_another_task() ? " (another task of this job array: put {array} into --checkpoint-dir)" : "");
+          is_of_array ? " (another task of this job array: put {array} into --checkpoint-dir)" : "");
     if (!told) log_info("waiting for {}, which writes the checkpoint folder {}", other, directory);
     // There is no event to wait for: flock has no deadline of its own.
     std::this_thread::sleep_for(kBetweenAttempts);
@@ -173,8 +175,9 @@ bool FolderLock::is_of_earlier_start() const {
 }
 
 bool FolderLock::is_of_another_task() const {
-  const std::string array = find_batch_job().array;
-  return !array.empty() && holder() != this_process() && entry(text(), kArray) == array;
+  const BatchJob own = find_batch_job();
+  const std::string its = entry(text(), kArray);
+  return !own.array.empty() && its.starts_with(own.array + " ") && its != own.array + " " + own.job;
 }
 
 }  // namespace kolo::detail

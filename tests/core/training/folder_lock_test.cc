@@ -134,8 +134,11 @@ TEST_F(FolderLockTest, NamesTheArrayWhoseOtherTaskHoldsIt) {
   setenv("SLURM_ARRAY_TASK_ID", "2", 1);
   const Holder other(folder_.path());
   const auto refused = [&] { FolderLock(folder_.path(), kAtOnce); };
+  const auto refused_without_waiting = [&] { FolderLock(folder_.path(), std::chrono::hours(1)); };
   const std::string hint = "(another task of this job array: put {array} into --checkpoint-dir)";
-  EXPECT_THAT(refused, ThrowsMessage<FailedPreconditionError>(HasSubstr(hint)));
+  EXPECT_THAT(refused, ThrowsMessage<FailedPreconditionError>(Not(HasSubstr(hint)))) << "the same task";
+  setenv("SLURM_ARRAY_TASK_ID", "3", 1);
+  EXPECT_THAT(refused_without_waiting, ThrowsMessage<FailedPreconditionError>(HasSubstr(hint)));
   setenv("SLURM_ARRAY_JOB_ID", "47", 1);
   EXPECT_THAT(refused, ThrowsMessage<FailedPreconditionError>(Not(HasSubstr(hint))));
   for (const char* name : {"SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID"}) unsetenv(name);
