@@ -128,15 +128,25 @@ int signal_children_of(pid_t parent, int signal, pid_t spared) {
   return static_cast<int>(children.size());
 }
 
-int signal_ranks_below(pid_t mpirun, int signal) {
-  int count = 0;
-  for (const ProcessId& child : children_of(mpirun)) {
+namespace {
+
+std::vector<ProcessId> ranks_below(pid_t mpirun) {
+  auto ranks = children_of(mpirun);
+  std::erase_if(ranks, [](const ProcessId& child) {
     const std::string variables = contents_of("/proc/" + std::to_string(child.pid) + "/environ");
-    if (variables.find("OMPI_COMM_WORLD_RANK=") == std::string::npos) continue;
-    kill(child.pid, signal);
-    ++count;
-  }
-  return count;
+    return variables.find("OMPI_COMM_WORLD_RANK=") == std::string::npos;
+  });
+  return ranks;
+}
+
+}  // namespace
+
+int count_ranks_below(pid_t mpirun) { return static_cast<int>(ranks_below(mpirun).size()); }
+
+int signal_ranks_below(pid_t mpirun, int signal) {
+  const auto ranks = ranks_below(mpirun);
+  for (const ProcessId& rank : ranks) kill(rank.pid, signal);
+  return static_cast<int>(ranks.size());
 }
 
 namespace {

@@ -63,6 +63,9 @@ int signal_children_of(pid_t parent, int signal, pid_t spared = -1);
 /// Signals the children of `mpirun` that are ranks, not what it has started for itself, as ssh. Returns how
 /// many.
 int signal_ranks_below(pid_t mpirun, int signal);
+/// How many there are whose program has begun: a child of mpirun that has not come so far handles signals as
+/// mpirun does, and would have it end the job.
+int count_ranks_below(pid_t mpirun);
 
 /// While it lives, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGCHLD wait here instead of acting on the
 /// process, and SIGPIPE is ignored. A signal that was ignored at the start stays ignored: nohup ignores

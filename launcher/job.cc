@@ -61,6 +61,7 @@ class Job {
   void flush_sinks();
   void handle_signal(int number);
   void reap();
+  bool are_ranks_there() const;
   void ask_ranks(int number);
   void ask_ranks_again();
   void ask_to_stop(milliseconds grace);
@@ -275,9 +276,16 @@ void Job::reap() {
   }
 }
 
+// Of a job that just starts, all: one that comes later would not know of the request.
+bool Job::are_ranks_there() const {
+  const int there = count_ranks_below(mpirun_.pid);
+  return there == options_.ranks || (there > 0 && Clock::now() - start_ > kRanksNotThere);
+}
+
 // mpirun would kill the ranks a second after a SIGTERM of its own; SIGUSR1 it hands on to all hosts as it is.
 void Job::ask_ranks(int number) {
-  ranks_asked_ = here_ ? signal_children_of(mpirun_.pid, number) > 0 : kill(mpirun_.pid, SIGUSR1) == 0;
+  ranks_asked_ = here_ ? are_ranks_there() && signal_children_of(mpirun_.pid, number) > 0
+                       : kill(mpirun_.pid, SIGUSR1) == 0;
   unheard_ = ranks_asked_ ? 0 : number;
   const auto now = Clock::now();
   next_asking_.reset();
