@@ -40,8 +40,10 @@ class Written(Config):
         self.assert_ok(self.train("--model", "mlp", *SMALL, "--steps", 3, "--optimizer", "momentum", "--batch-size", 8, "--seed", 5, ranks=2))
         config = self.config()
         self.assertEqual(config["model"], {"name": "mlp"})
+        learnt = config["data"].pop("drawn")
+        self.assertEqual((learnt["of"], learnt["drawn"], learnt["digests"], len(set(learnt["learnt"]))), (7000, 0, [], 64))
         self.assertEqual(config["data"], {"name": "generated digits", "format": "generated digits", "sample": [1, 28, 28], "dtype": "f32",
-                                          "labels": "classes", "classes": 10, "largest": 1})
+                                          "labels": "classes", "classes": 10, "largest": 1, "least": 0})
         self.assertEqual(config["preprocessing"], {"normalize": False, "augment": False})
         self.assertEqual((config["optimizer"], config["learning_rate"], config["precision"]), ("momentum", 0.02, "automatic"))
         self.assertEqual((config["global_batch"], config["seed"]), (16, 5))
