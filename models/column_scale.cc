@@ -188,24 +188,29 @@ std::string column_scale_warning(const std::string& name, const std::vector<Tabl
   constexpr std::size_t kMostNamed = 8;
   if (trained.largest.size() != columns.size() || given.largest.size() != columns.size()) return "";
   std::vector<std::string> told;
+  bool are_outside = false;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (!columns[i].words.empty()) continue;
     const std::string column = column_text(columns[i].place, columns[i].name);
     if (is_of_another_size(given, trained, i))
       told.push_back(fmt::format("up to {:g} in column {} ({:g} in the training)", given.largest[i], column,
                                  trained.largest[i]));
-    else if (is_outside(given, trained, i))
+    else if (is_outside(given, trained, i)) {
+      are_outside = true;
       told.push_back(fmt::format("{:g} to {:g} in column {} ({:g} to {:g} in the training)", given.least[i],
                                  given.greatest[i], column, trained.least[i], trained.greatest[i]));
+    }
   }
   if (told.empty()) return "";
   const std::size_t more = told.size() - std::min(told.size(), kMostNamed);
   told.resize(told.size() - more);
+  // Of a column that grows, too.
   return fmt::format(
-      "{}: numbers are {}{}; each column must be in the unit that it had in the training", name,
+      "{}: numbers are {}{}; each column must be in the unit that it had in the training{}", name,
       fmt::join(told, ", "),
       more == 0 ? ""
-                : fmt::format(", and so in {} more", count_of(static_cast<std::int64_t>(more), "column")));
+                : fmt::format(", and so in {} more", count_of(static_cast<std::int64_t>(more), "column")),
+      are_outside ? ", and of numbers so far outside the model has learnt nothing" : "");
 }
 
 }  // namespace kolo::models::detail
