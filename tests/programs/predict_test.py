@@ -338,6 +338,18 @@ class Texts(Predict):
             out = self.assert_ok(self.ask("--prompt", "abcd", "--length", 22, "--temperature", 0, ranks=ranks)).out
             self.assertEqual(out, "abcd" + "efgh\\\té" + "abcdefgh\\\té" + "ab\n")
 
+    def test_characters_of_four_bytes_are_learnt_and_continued(self):
+        period, emoji = "hi \U0001f600 yo \U0001f44d ", self.folder / "emoji.txt"
+        emoji.write_text(period * 400, encoding="utf-8")
+        self.ck = self.folder / "ck-emoji"
+        self.assert_ok(self.ask("--model", "gpt", "--data", emoji, "--layers", 1, "--width", 32, "--heads", 2, "--context", 16,
+                                "--batch-size", 16, "--steps", 160, "--learning-rate", 0.01))
+        out = self.assert_ok(self.ask("--prompt", period, "--length", 2 * len(period.encode()), "--temperature", 0)).out
+        self.assertEqual(out, 3 * period + "\n")
+        refused = self.ask("--prompt", "hi \U0001f601", "--length", 3)
+        self.assertEqual(refused.code, 1)
+        self.assertIn('"\U0001f601"', refused.err)
+
     def test_a_seed_gives_the_same_text_and_another_another(self):
         def written(seed):
             return self.rows(self.ask("--prompt", "a", "--length", 60, "--temperature", 9, "--seed", seed, "--json"))[0]
