@@ -17,9 +17,9 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/text.h>
 
-// The process writes lines: `round <requests seen>`, `host <slots> <name>` for each of the list, `there
-// <index>` or `silent <index> <why>` for each as soon as it is known, `over`; and `warning <text>` at any
-// time. It reads bytes: kLook to look at once, kRest to look no more until then.
+// The process writes lines: `round <requests seen> <hosts>`, `host <slots> <name>` for each of the list,
+// `there <index>` or `silent <index> <why>` for each as soon as it is known, `over`; and `warning <text>` at
+// any time. It reads bytes: kLook to look at once, kRest to look no more until then.
 namespace kolo::launcher {
 namespace {
 
@@ -78,7 +78,7 @@ void Watcher::discover() {
 }
 
 void Watcher::look(bool looks_up) {
-  say(fmt::format("round {}", requests_));
+  say(fmt::format("round {} {}", requests_, hosts_.size()));
   for (const Host& host : hosts_) say(fmt::format("host {} {}", host.slots, host.name));
   probe_.look(hosts_, looks_up, [this](const Host& host, const std::string& why_not) {
     const auto same = [&](const Host& other) { return other.name == host.name; };
@@ -176,8 +176,14 @@ void HostWatch::take_line(const std::string& line) {
   const std::string word = line.substr(0, space), rest = line.substr(std::min(space + 1, line.size()));
   const auto number = parse_int64(rest.substr(0, rest.find(' ')));
   if (word == "warning") warnings_.push_back(rest);
-  if (word == "round")
-    round_ = {.number = static_cast<int>(number.value_or(0)), .over = false, .hosts = {}, .told = {}};
+  if (word == "round") {
+    const auto listed = parse_int64(rest.substr(rest.find(' ') + 1));
+    round_ = {.number = static_cast<int>(number.value_or(0)),
+              .listed = static_cast<size_t>(listed.value_or(0)),
+              .over = false,
+              .hosts = {},
+              .told = {}};
+  }
   if (word == "host") {
     round_.hosts.push_back({{rest.substr(rest.find(' ') + 1), static_cast<int>(number.value_or(1))}});
     round_.told.push_back(false);
@@ -200,7 +206,7 @@ void HostWatch::rest() { [[maybe_unused]] const ssize_t written = write(to_.get(
 std::vector<std::string> HostWatch::take_warnings() { return std::exchange(warnings_, {}); }
 
 bool HostWatch::round_is_enough(const std::vector<std::string>& without) const {
-  if (round_.number < asked_ || round_.hosts.empty()) return false;
+  if (round_.number < asked_ || round_.hosts.empty() || round_.hosts.size() < round_.listed) return false;
   if (round_.over) return true;
   for (size_t i = 0; i < round_.hosts.size(); ++i) {
     const bool is_needed = std::none_of(without.begin(), without.end(), [&](const std::string& name) {

@@ -61,7 +61,8 @@ class HostWatch {
   std::string started_line_;
   int asked_ = 0;
   struct {
-    int number = -1;  // of requests that it answers
+    int number = -1;    // of requests that it answers
+    size_t listed = 0;  // hosts; some of their lines may still be on the way
     bool over = false;
     std::vector<SeenHost> hosts;
     std::vector<bool> told;
