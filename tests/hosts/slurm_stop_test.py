@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 import hosts
 import slurm
@@ -55,6 +56,20 @@ class Stop(slurm.StoppedJobs):
 
     def test_sigterm_to_the_batch_script_saves(self):
         self.stopped_by(["--batch", "--signal=TERM"])
+
+    def test_a_request_in_the_first_moments_is_a_stop(self):
+        """kolorun starts, then srun or mpirun, then the ranks, which do not take the signal yet."""
+        for launcher, after in (("srun", 0.1), ("srun", 0.35), ("mpirun", 0.15), ("mpirun", 0.4)):
+            with self.subTest(launcher=launcher, after=after):
+                begun = self.folder / f"{launcher}{after}"
+                command = [KOLORUN, "--launcher", launcher, "--requeue", "sh", self.rank, self.folder, 1000]
+                job = self.lab.submit(f"touch {begun}\nexec {' '.join(map(str, command))}\n", "-N2", "-n2")
+                self.lab.wait_for(begun.exists)
+                time.sleep(after)
+                self.lab.run(["scancel", "--batch", "--signal=TERM", job])
+                self.wait_for_line(job, f"Slurm starts job {job} again")
+                self.lab.wait_for(lambda: self.lab.show(job)["Restarts"] == "1")
+                self.lab.run(["scancel", job])
 
     def test_kolorun_stops_before_the_jobs_time_ends(self):
         for launcher in ("srun", "mpirun"):
