@@ -24,6 +24,7 @@
 #include <kolo/launcher/job_folders.h>
 #include <kolo/launcher/output.h>
 #include <kolo/launcher/rank_pipes.h>
+#include <kolo/launcher/rank_requests.h>
 #include <kolo/launcher/rank_starter.h>
 
 namespace kolo::launcher {
@@ -32,17 +33,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kEndAfterDeath{5000};   // mpirun ends the others itself within two seconds
-constexpr milliseconds kEndWhereElastic{500};  // it needs none, where it does not wait for a lost host
-constexpr milliseconds kEndAfterTerm{3000};    // mpirun gives ranks one second between SIGTERM and SIGKILL
-constexpr milliseconds kRanksNotThere{5000};   // a request to stop found no rank: the job just starts or ends
-constexpr milliseconds kBetweenAsking{20};     // until a rank is there
-// srun and mpirun may lose a request while they start ranks on other hosts: it is made again, once a second.
-constexpr milliseconds kStartsElsewhere{10000}, kAsksAgain{1000};
+constexpr milliseconds kEndAfterDeath{5000};      // mpirun ends the others itself within two seconds
+constexpr milliseconds kEndWhereElastic{500};     // it needs none, where it does not wait for a lost host
+constexpr milliseconds kEndAfterTerm{3000};       // mpirun gives ranks one second between SIGTERM and SIGKILL
 constexpr std::chrono::minutes kUntilSession{2};  // programs read data and import libraries before
 constexpr int kDaemonsHaveEnded = 244;            // of mpirun, in the middle of its start
 constexpr milliseconds kOrphansGone{2000};        // SIGKILL needs a moment
-constexpr int kStopFilePeriod = 1000;             // ms
+constexpr milliseconds kStopFilePeriod{1000};
 constexpr size_t kMostPending = 1 << 20;  // bytes a slow reader may be behind before the ranks have to wait
 constexpr size_t kMostAtEnd = 64 << 20;   // when all have ended: more than their pipes can hold
 
@@ -61,9 +58,6 @@ class Job {
   void flush_sinks();
   void handle_signal(int number);
   void reap();
-  bool are_ranks_there() const;
-  void ask_ranks(int number);
-  void ask_ranks_again();
   void ask_to_stop(milliseconds grace);
   void ask_to_stop() { ask_to_stop(milliseconds(static_cast<std::int64_t>(options_.stop_grace_s * 1000))); }
   bool are_ranks_ended_by_request() const;
@@ -102,10 +96,8 @@ class Job {
   bool fails_to_stop_ = false;        // a rank or host was lost
   int stop_signals_ = 0;
   bool stop_requested_ = false;
-  bool ranks_asked_ = false;  // to stop; false where none was there
-  int unheard_ = 0;           // the signal that then is to ask them as soon as they are
-  std::optional<Clock::time_point> next_asking_;
-  milliseconds grace_{0};  // for ranks that were asked
+  RankRequests requests_;
+  milliseconds grace_{0};  // for ranks that were asked to stop
   bool asked_to_grow_ = false;
   size_t going_hosts_ = 0;      // as far as they were looked at
   bool has_not_begun_ = false;  // the request to stop found the launcher without ranks
@@ -142,7 +134,8 @@ Job::Job(const Options& options, const Surroundings& found, detail::StopTime& st
       tagged_(!here_ && (wants_prefix(options) || files != nullptr)),
       hostname_(found.hostname),
       router_(options, tagged_ ? std::optional(starter_.marks(found)) : std::nullopt, out_, err_, files),
-      end_(options, found.hostname, router_) {
+      end_(options, found.hostname, router_),
+      requests_(options.ranks, here_) {
   Options redirected = options;
   host_list_ = HostList::of(options, found);
   if (host_list_) redirected.host_list = host_list_->path();
@@ -164,6 +157,7 @@ Job::Job(const Options& options, const Surroundings& found, detail::StopTime& st
   router_.note(fmt::format("kolorun: {}: {}: {}", detail::date_text(std::chrono::system_clock::now()),
                            count_of(options.ranks, "rank"), shell_quote(options.program)));
   mpirun_ = start_child(command, options.hand_on_stdin ? Input::inherited : Input::none);
+  requests_.begin(mpirun_.pid);
 }
 
 void Job::wait_for_events() {
@@ -179,22 +173,19 @@ void Job::wait_for_events() {
   for (const OutputSink* sink : {&out_, &err_})
     if (sink->pending_bytes() > 0) fds.push_back({sink->fd(), POLLOUT, 0});
   int timeout = -1;
-  if (deadline_)
-    timeout = std::max<int>(0, std::chrono::ceil<milliseconds>(*deadline_ - Clock::now()).count());
+  const auto look_within = [&](milliseconds most) {
+    const int wait = static_cast<int>(std::max<std::int64_t>(0, most.count()));
+    timeout = timeout < 0 ? wait : std::min(timeout, wait);
+  };
+  if (deadline_) look_within(std::chrono::ceil<milliseconds>(*deadline_ - Clock::now()));
   if (stage_ == Stage::running && stop_time_.when()) {
     // The wall clock may be set meanwhile: looked at once a minute.
     constexpr milliseconds kLongest{60000};
     const auto left = std::chrono::ceil<milliseconds>(*stop_time_.when() - std::chrono::system_clock::now());
-    const int wait = static_cast<int>(std::clamp<milliseconds>(left, milliseconds(0), kLongest).count());
-    timeout = timeout < 0 ? wait : std::min(timeout, wait);
+    look_within(std::min(left, kLongest));
   }
-  if (stage_ == Stage::running && !options_.stop_file.empty())
-    timeout = timeout < 0 ? kStopFilePeriod : std::min(timeout, kStopFilePeriod);
-  const auto look_within = [&](milliseconds most) {
-    timeout = static_cast<int>(timeout < 0 ? most.count() : std::min<std::int64_t>(timeout, most.count()));
-  };
-  if (unheard_ != 0) look_within(kBetweenAsking);
-  if (next_asking_) look_within(kAsksAgain);
+  if (stage_ == Stage::running && !options_.stop_file.empty()) look_within(kStopFilePeriod);
+  if (const auto look = requests_.next_look()) look_within(*look);
   poll(fds.data(), fds.size(), timeout);
 }
 
@@ -276,37 +267,12 @@ void Job::reap() {
   }
 }
 
-// Of a job that just starts, all: one that comes later would not know of the request.
-bool Job::are_ranks_there() const {
-  const int there = count_ranks_below(mpirun_.pid);
-  return there == options_.ranks || (there > 0 && Clock::now() - start_ > kRanksNotThere);
-}
-
-// mpirun would kill the ranks a second after a SIGTERM of its own; SIGUSR1 it hands on to all hosts as it is.
-void Job::ask_ranks(int number) {
-  ranks_asked_ = here_ ? are_ranks_there() && signal_children_of(mpirun_.pid, number) > 0
-                       : kill(mpirun_.pid, SIGUSR1) == 0;
-  unheard_ = ranks_asked_ ? 0 : number;
-  const auto now = Clock::now();
-  next_asking_.reset();
-  if (!here_ && now - start_ < kStartsElsewhere) next_asking_ = now + kAsksAgain;
-}
-
-// The job may just start, and its ranks would not know of the request.
-void Job::ask_ranks_again() {
-  if (stage_ != Stage::running && stage_ != Stage::stopping) return;
-  if (next_asking_ && Clock::now() >= *next_asking_) ask_ranks(SIGUSR1);
-  if (unheard_ == 0) return;
-  ask_ranks(unheard_);
-  if (ranks_asked_ && stage_ == Stage::stopping) set_deadline(grace_);
-}
-
 void Job::ask_to_stop(milliseconds grace) {
   stop_requested_ = true;
   stage_ = Stage::stopping;
   grace_ = grace;
-  ask_ranks(SIGTERM);
-  set_deadline(ranks_asked_ ? grace : std::min(grace, kRanksNotThere));
+  requests_.ask(SIGTERM);
+  set_deadline(requests_.are_asked() ? grace : std::min(grace, RankRequests::kRanksNotThere));
 }
 
 // Those of a program that had not come to where it takes requests.
@@ -351,8 +317,9 @@ void Job::handle_deadline() {
   if (stage_ == Stage::ending) return kill_everything();
   if (elastic_ && (stage_ == Stage::running || fails_to_stop_)) return end_for_another_start();
   if (fails_to_stop_) return end_mpirun();
-  has_not_begun_ = unheard_ != 0 && !router_.last_step();
-  if (stage_ == Stage::stopping && ranks_asked_ && !std::exchange(forced_, true)) tell_grace_is_over();
+  has_not_begun_ = requests_.is_kept() && !router_.last_step();
+  if (stage_ == Stage::stopping && requests_.are_asked() && !std::exchange(forced_, true))
+    tell_grace_is_over();
   end_mpirun();
 }
 
@@ -369,7 +336,7 @@ void Job::handle_stop_time() {
 
 void Job::handle_stop_file() {
   if (stage_ != Stage::running || options_.stop_file.empty() || Clock::now() < next_look_) return;
-  next_look_ = Clock::now() + milliseconds(kStopFilePeriod);
+  next_look_ = Clock::now() + kStopFilePeriod;
   if (access(options_.stop_file.c_str(), F_OK) != 0) return;
   router_.say(fmt::format("kolorun: {} is there; asking the ranks to stop", options_.stop_file));
   ask_to_stop();
@@ -408,7 +375,7 @@ void Job::handle_signal(int number) {
     if (number != SIGUSR1 && number != SIGUSR2) out_.drop(), err_.drop();
     return;
   }
-  if (number == SIGUSR1) return ask_ranks(number);
+  if (number == SIGUSR1) return requests_.ask(number);
   if (number == SIGUSR2) {
     kill(mpirun_.pid, number);
     return;
@@ -435,7 +402,8 @@ JobResult Job::run() {
   while (stage_ != Stage::ended) {
     wait_for_events();
     while (const auto number = signals_.next()) handle_signal(*number);
-    ask_ranks_again();
+    const bool may_ask = stage_ == Stage::running || stage_ == Stage::stopping;
+    if (may_ask && requests_.ask_again() && stage_ == Stage::stopping) set_deadline(grace_);
     handle_deadline();
     handle_stop_time();
     handle_stop_file();
