@@ -315,8 +315,7 @@ void Job::end_at_once() {
 void Job::handle_deadline() {
   if (!deadline_ || Clock::now() < *deadline_ || stage_ == Stage::ended) return;
   if (stage_ == Stage::ending) return kill_everything();
-  if (elastic_ && (stage_ == Stage::running || fails_to_stop_)) return end_for_another_start();
-  if (fails_to_stop_) return end_mpirun();
+  if (fails_to_stop_ || (elastic_ && stage_ == Stage::running)) return end_for_another_start();
   has_not_begun_ = requests_.is_kept() && !router_.last_step();
   if (stage_ == Stage::stopping && requests_.are_asked() && !std::exchange(forced_, true))
     tell_grace_is_over();
