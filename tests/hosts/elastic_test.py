@@ -151,6 +151,31 @@ class Elastic(elastic_jobs.ElasticTest):
         self.wait_until_saved(self.saved() + 10)
         self.stop(job)
 
+    def test_a_program_is_not_asked_to_grow_before_it_takes_requests(self):
+        hosts_now = self.folder / "hosts"
+        hosts_now.write_text("node1:1\n")
+        slow = self.folder / "train"  # as one that reads its data first
+        slow.write_text(f"#!/bin/sh\nsleep 4\nexec {SLEEPY} {self.checkpoints} 1000000 50 5\n")
+        slow.chmod(0o755)
+        job = Job(self, "--discover", f"cat {hosts_now}", "--discover-every", 1, "--grow-after", 1, slow)
+        time.sleep(2)
+        hosts_now.write_text("node1:1\nnode2:1\n")
+        job.wait_for(r"^kolorun: node2 is there; 1 → 2 ranks after step \d+$")
+        self.assertNotIn("exit code", job.text())
+        self.stop(job)
+
+    def test_a_request_to_stop_behind_a_loss_ends_the_job(self):
+        job = self.train("-q", "-H", self.names(1, 2, slots=1))
+        self.wait_until_saved(10)
+        self.cluster.link("node2", "down")
+        time.sleep(0.5)
+        asked = time.monotonic()
+        job.process.send_signal(signal.SIGTERM)
+        text = job.over(code=128 + signal.SIGKILL)
+        self.assertLess(time.monotonic() - asked, 15 * hosts.SLOWDOWN)  # not --stop-grace
+        self.assertIn("rank 1 on node2 is gone", text)
+        self.assertNotIn("Signal: Segmentation fault", text)
+
     def test_does_not_grow_to_more_ranks_than_the_program_takes(self):
         hosts_now = self.folder / "hosts"
         hosts_now.write_text("node1:2\n")
