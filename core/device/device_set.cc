@@ -112,6 +112,13 @@ std::string DeviceSet::mapping() const {
   return text.empty() ? "Device mapping: no known devices." : "Device mapping:" + text;
 }
 
+Device* DeviceSet::holder_of(const Tensor& value) const {
+  const Allocator* const memory = value.buffer()->allocator();
+  for (const auto& device : devices_)
+    if (!device->has_host_memory() && &device->allocator() == memory) return device.get();
+  return nullptr;
+}
+
 bool DeviceSet::gpus_run_cpu_kernels() const {
   const Device* gpu = first_of("GPU");
   return gpu != nullptr && gpu->runs_cpu_kernels();

@@ -30,7 +30,7 @@ std::vector<DType> types_on_gpu(const OpSchema& schema, const std::vector<DType>
 KernelTable registered_kernel_table(bool gpus_run_cpu_kernels) {
   return [gpus_run_cpu_kernels](const OpSchema& schema) {
     std::vector<KernelSupport> table;
-    if (schema.name() == kFeedOp) return std::vector<KernelSupport>{{"CPU"}};
+    if (schema.name() == kFeedOp) return std::vector<KernelSupport>{{"CPU"}, {"GPU"}};  // told, not chosen
     // No kernel stands behind it: what replaces it is made where it was put.
     if (schema.is_expanded_by_pass()) return std::vector<KernelSupport>{{"CPU"}, {"GPU"}};
     for (const KernelEntry& kernel : kernels_of(schema.name())) {

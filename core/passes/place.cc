@@ -32,7 +32,7 @@ PlacerNode placer_node(const StepGraph& graph, const StepNode& node, const Place
   made.control_inputs = node.control_inputs;
   made.attrs = &node.attrs;
   if (node.origin == nullptr) {
-    made.assigned_device = placer.options().default_device;  // a fed value
+    made.assigned_device = node.device.empty() ? placer.options().default_device : node.device;  // a feed
     made.in_groups = false;
     return made;
   }

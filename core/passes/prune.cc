@@ -68,6 +68,8 @@ StepGraph prune(const StepSignature& signature) {
         step.add(kFeedOp, value.node->name(), {}, {{"feed", i}, {"dtype", value.dtype()}, {"shape", shape}},
                  value.node->id() * kOrderStep);
     step.nodes[feed].fed = value.node;
+    if (const auto gpu = signature.fed_on.find(static_cast<int>(i)); gpu != signature.fed_on.end())
+      step.nodes[feed].device = gpu->second;
   }
   std::map<const Node*, int> index;
   const auto value_of = [&](const Output& value) -> StepValue {

@@ -1,6 +1,8 @@
 // Cuts out of a graph what the fetches need and nothing else.
 #pragma once
 
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,6 +17,7 @@ struct StepSignature {
   std::vector<Output> fetched;       // an empty one where an operation was asked for
   std::vector<const Node*> targets;  // the node of every fetch
   std::vector<std::pair<Output, Shape>> fed;
+  std::map<int, std::string> fed_on = {};  // by feed: the GPU in whose memory it lies; of others the host's
   int first_node = 0;  // control inputs of smaller ids are not of this step: it is the body of a loop
   int loop_depth = 0;  // loops around it
 };

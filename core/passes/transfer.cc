@@ -70,10 +70,16 @@ class Transfers {
     graph_.nodes[fetch.node].order = std::numeric_limits<std::int64_t>::max() / 2;
   }
 
+  // Fed from another address in each step, though of the same GPU: what reads a copy can be kept.
+  bool is_fed(StepValue v) const {
+    return graph_.nodes[graph_.memory_root(v).node].schema->name() == kFeedOp;
+  }
+
   // on_host: that is where the reader looks for it.
   bool must_travel(StepValue v, const StepNode& reader, bool on_host) const {
     const bool lies_here = lies_on_host(graph_, v);
     const bool same_device = graph_.nodes[v.node].device == reader.device;
+    if (!on_host && !lies_here && is_fed(v)) return true;
     if (!on_host) return lies_here ? !same_device || !reader.schema->is_view() : !same_device;
     if (!lies_here) return true;
     // What a pass has placed lies where all of the host reach it.
@@ -100,6 +106,10 @@ class Transfers {
 
   // to: a copy, because nodes move when others are added.
   StepValue receive(StepValue v, std::string to, std::int64_t reader) {
+    // Who sends ahead puts values on the stream of copies to their GPU, behind which that GPU's own copy is;
+    // streams of copies to elsewhere wait for nodes alone.
+    if (is_fed(v) && !lies_on_host(graph_, v) && to != graph_.nodes[v.node].device)
+      v = receive(v, graph_.nodes[v.node].device, reader);
     // With the value and the device it says which transfer a reader takes.
     const std::int64_t update = versions_.last_seen_by(graph_, v, reader);
     const auto [found, is_new] = received_.try_emplace({v, to, update});

@@ -73,19 +73,21 @@ class Callable::Local final : public Impl {
   }
 
  private:
-  // The one of the last call, if the shapes are still the same.
+  // The one of the last call, if shapes and places are still the same.
   std::shared_ptr<Plan> plan_for(std::span<const Tensor> feeds) {
     MutexLock lock(mutex_);
-    const bool same =
-        plan_ != nullptr &&
-        std::equal(feeds.begin(), feeds.end(), shapes_.begin(), shapes_.end(),
-                   [](const Tensor& value, const Shape& shape) { return value.shape() == shape; });
+    const DeviceSet& devices = session_->state().devices();
+    const bool same = plan_ != nullptr && std::equal(feeds.begin(), feeds.end(), fed_.begin(), fed_.end(),
+                                                     [&](const Tensor& value, const auto& before) {
+                                                       return value.shape() == before.first &&
+                                                              devices.holder_of(value) == before.second;
+                                                     });
     if (same) return plan_;
     detail::StepRequest request = request_;
     for (std::size_t i = 0; i < feeds.size(); ++i) request.feeds.emplace_back(feeds_[i], feeds[i]);
     plan_ = session_->plan_for(request);
-    shapes_.clear();
-    for (const Tensor& value : feeds) shapes_.push_back(value.shape());
+    fed_.clear();
+    for (const Tensor& value : feeds) fed_.emplace_back(value.shape(), devices.holder_of(value));
     return plan_;
   }
 
@@ -93,7 +95,8 @@ class Callable::Local final : public Impl {
 
   Mutex mutex_;
   std::shared_ptr<Plan> plan_ KOLO_GUARDED_BY(mutex_);  // of the last call
-  std::vector<Shape> shapes_ KOLO_GUARDED_BY(mutex_);   // of its feeds
+  // Shapes of its feeds, and on which GPUs they lie.
+  std::vector<std::pair<Shape, const Device*>> fed_ KOLO_GUARDED_BY(mutex_);
 };
 
 class Callable::Remote final : public Impl {

@@ -81,8 +81,9 @@ void Session::Impl::Run::execute(Plan& plan, Frame& frame, RunMetadata* metadata
 }
 
 std::shared_ptr<Plan> Session::Impl::plan_for(const detail::StepRequest& request) {
-  return plans_.get(detail::key_of(request),
-                    [&] { return compile_plan(detail::signature_of(request), state_); });
+  const DeviceSet* const devices = &state_.devices();
+  return plans_.get(detail::key_of(request, devices),
+                    [&] { return compile_plan(detail::signature_of(request, devices), state_); });
 }
 
 void Session::Impl::close(bool reset) {

@@ -172,7 +172,7 @@ StepRequest checked_request(const Graph& graph, const std::vector<Fetch>& fetche
   return request;
 }
 
-PlanCache::Key key_of(const StepRequest& request) {
+PlanCache::Key key_of(const StepRequest& request, const DeviceSet* devices) {
   PlanCache::Key key;
   for (const auto* list : {&request.fetches, &request.targets})
     for (const Fetch& fetch : *list) {
@@ -180,23 +180,29 @@ PlanCache::Key key_of(const StepRequest& request) {
       key.push_back(fetch.output ? fetch.output.index : -1);
     }
   for (const auto& [value, tensor] : request.feeds) {
-    // No dimension, index or id is −2: where one part ends and the next begins is always clear.
+    // No dimension, index or id is −2 or −3: where one part ends and the next begins is always clear.
     key.push_back(-2);
     key.push_back(value.node->id());
     key.push_back(value.index);
     key.insert(key.end(), tensor.shape().dims().begin(), tensor.shape().dims().end());
+    const Device* const gpu = devices == nullptr ? nullptr : devices->holder_of(tensor);
+    if (gpu != nullptr) key.insert(key.end(), {-3, gpu->spec().index.value_or(0)});
   }
   return key;
 }
 
-StepSignature signature_of(const StepRequest& request) {
+StepSignature signature_of(const StepRequest& request, const DeviceSet* devices) {
   StepSignature signature;
   for (const auto* list : {&request.fetches, &request.targets})
     for (const Fetch& fetch : *list) {
       signature.fetched.push_back(fetch.output);
       signature.targets.push_back(fetch.operation.node);
     }
-  for (const auto& [value, tensor] : request.feeds) signature.fed.push_back({value, tensor.shape()});
+  for (const auto& [value, tensor] : request.feeds) {
+    const Device* const gpu = devices == nullptr ? nullptr : devices->holder_of(tensor);
+    if (gpu != nullptr) signature.fed_on[static_cast<int>(signature.fed.size())] = gpu->name();
+    signature.fed.push_back({value, tensor.shape()});
+  }
   return signature;
 }
 

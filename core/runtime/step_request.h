@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <kolo/core/base/mutex.h>
+#include <kolo/core/device/device_set.h>
 #include <kolo/core/graph/graph.h>
 #include <kolo/core/passes/prune.h>
 #include <kolo/core/runtime/fetch.h>
@@ -21,7 +22,7 @@ namespace kolo::detail {
 /// Keeps the plans used last; one that is dropped lives on while a run holds it. Any thread.
 class PlanCache {
  public:
-  /// The fetches, the fed tensors and their shapes, as numbers.
+  /// The fetches, the fed tensors, their shapes and which GPUs they lie on, as numbers.
   using Key = std::vector<std::int64_t>;
   static constexpr std::size_t kMostPlans = 64;
 
@@ -64,8 +65,9 @@ Output checked_feed_target(const Graph& graph, const FeedTarget& target);
 /// Throws InvalidArgumentError unless `value` can stand for `target`.
 void check_feed_value(const Output& target, const Tensor& value);
 
-PlanCache::Key key_of(const StepRequest& request);
-StepSignature signature_of(const StepRequest& request);
+/// devices: the session's, on which feeds may lie; nullptr: all lie on the host.
+PlanCache::Key key_of(const StepRequest& request, const DeviceSet* devices = nullptr);
+StepSignature signature_of(const StepRequest& request, const DeviceSet* devices = nullptr);
 /// Throws InvalidArgumentError `Retval[<i>] does not have value` for a fetch of a branch that the run in
 /// `frame` did not take.
 void check_results(const Plan& plan, const Frame& frame, const StepRequest& request);

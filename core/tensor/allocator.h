@@ -36,6 +36,8 @@ class Buffer {
 
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
+  /// Whose block it is; nullptr where it is borrowed.
+  const Allocator* allocator() const { return allocator_; }
 
  private:
   Allocator* allocator_ = nullptr;
