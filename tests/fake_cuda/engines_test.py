@@ -13,9 +13,9 @@ TIMED = {"KOLO_AUTOTUNE": 1, "KOLO_FAKE_CUDNN_MS": "20:1.5"}
 
 
 class Engines(FakeGpuTest):
-    def step(self, *args, precision="f32", **env):
+    def step(self, *args, precision="f32", steps=2, **env):
         """Of LeNet with one image: two convolutions, the results of both, and what their gradients are of."""
-        done = run("kolo-bench", "train", "--models", "lenet", "--batch", 1, "--steps", 2, "--json", "--device", "gpu", "--threads", 1,
+        done = run("kolo-bench", "train", "--models", "lenet", "--batch", 1, "--steps", steps, "--json", "--device", "gpu", "--threads", 1,
                    "--precision", precision, *args, **{**DNN, "KOLO_LOG_LEVEL": "debug", **env})
         self.assertEqual(done.code, 0, done.err[-3000:])
         return done.err
@@ -138,6 +138,14 @@ class Engines(FakeGpuTest):
         said = self.step(precision="automatic", NVIDIA_TF32_OVERRIDE=0)
         self.assertIn("convolutions on GPU 0 multiply in f32 (NVIDIA_TF32_OVERRIDE=0)", said)
         self.assertNotIn("cuDNN's engine 2 serves", said)
+
+    def test_the_handles_stream_is_set_where_it_changes_alone(self):
+        sets = []
+        for steps in (2, 12):
+            log = self.folder / "calls"
+            self.step(steps=steps, KOLO_CUDA_GRAPHS=0, KOLO_FAKE_CUDA_LOG=log)
+            sets.append(log.read_text().split().count("cudnnSetStream"))
+        self.assertEqual(sets[0], sets[1])
 
     def test_inspect_lists_a_file(self):
         file = self.folder / "engines"

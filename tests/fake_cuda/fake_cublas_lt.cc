@@ -5,12 +5,12 @@
 #include <cublasLt.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <deque>
 #include <vector>
 
 #include "launches.h"
+#include "tf32.h"
 
 namespace kolo::fake_cuda {
 namespace {
@@ -123,7 +123,7 @@ std::vector<float> rows_of(const float* from, const Matrix& matrix, bool transpo
     for (std::int64_t col = 0; col < cols; ++col) {
       float& x = all[static_cast<std::size_t>(row * cols + col)];
       x = from[transposed ? matrix.at(col, row) : matrix.at(row, col)];
-      if (rounds) x = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffffe000);
+      if (rounds) x = to_tf32(x);
     }
   return all;
 }

@@ -5,7 +5,6 @@
 #include <cudnn_graph.h>
 
 #include <array>
-#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "launches.h"
+#include "tf32.h"
 
 namespace kolo::fake_cuda {
 namespace {
@@ -174,7 +174,7 @@ struct Problem {
 std::vector<float> factors(const float* from, const Operand& operand, bool rounds) {
   std::vector<float> all(from, from + operand.extent());
   if (rounds)
-    for (float& x : all) x = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffffe000);
+    for (float& x : all) x = to_tf32(x);
   return all;
 }
 
