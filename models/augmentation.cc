@@ -8,6 +8,7 @@
 #include <numbers>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include <kolo/core/base/error.h>
@@ -72,7 +73,8 @@ void take_item(const std::string& text, Augmentation& all) {
 }
 
 // Moved and mirrored.
-void write_moved(const std::uint8_t* pixels, const Shape& shape, const ImageChange& change, float* image) {
+template <typename T>
+void write_moved(const std::uint8_t* pixels, const Shape& shape, const ImageChange& change, T* image) {
   const std::int64_t height = shape.dim(1), width = shape.dim(2);
   for (std::int64_t c = 0; c < shape.dim(0); ++c, pixels += height * width)
     for (std::int64_t y = 0; y < height; ++y) {
@@ -80,7 +82,9 @@ void write_moved(const std::uint8_t* pixels, const Shape& shape, const ImageChan
       for (std::int64_t x = 0; x < width; ++x) {
         const std::int64_t col = (change.mirrored ? width - 1 - x : x) - change.right;
         const bool inside = row >= 0 && row < height && col >= 0 && col < width;
-        *image++ = inside ? scaled(pixels[row * width + col]) : 0.0F;
+        const std::uint8_t pixel = inside ? pixels[row * width + col] : 0;
+        if constexpr (std::is_same_v<T, float>) *image++ = scaled(pixel);
+        else *image++ = pixel;
       }
     }
 }
@@ -246,6 +250,13 @@ void write_image(const std::uint8_t* pixels, const Shape& shape, const ImageChan
   for (const ImageChange::Color color : change.order)
     if (const double factor = change.factors[static_cast<std::size_t>(color)]; factor != 1)
       change_color(color, static_cast<float>(factor), shape.dim(0), shape.dim(1) * shape.dim(2), image);
+}
+
+void write_image(const std::uint8_t* pixels, const Shape& shape, const ImageChange& change,
+                 const Tensor& samples, std::int64_t place) {
+  const std::int64_t from = place * shape.elements();
+  if (samples.dtype() == DType::u8) write_moved(pixels, shape, change, samples.data<std::uint8_t>() + from);
+  else write_image(pixels, shape, change, samples.data<float>() + from);
 }
 
 }  // namespace kolo::models::detail

@@ -149,7 +149,8 @@ void Batches::next(Batch& batch) {
   const StepShares::Part own = shares_.part(step_begin_, pass_);
   const SampleRange read = own.computed;
   const SampleKind& kind = samples_->kind();
-  reserve(batch.samples, kind.dtype, batch_shape(kind, read.size(), options_.layout));
+  reserve(batch.samples, options_.as_pixels && kind.are_pixels ? DType::u8 : kind.dtype,
+          batch_shape(kind, read.size(), options_.layout));
   reserve(batch.labels, label_dtype(kind), labels_shape(kind, read.size()));
   batch.weight = own.weight;
   if (order_epoch_ != position_.epoch) {

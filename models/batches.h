@@ -66,6 +66,7 @@ struct BatchOptions {
   ImageLayout layout = ImageLayout::chw;
   Augmentation augmentation = {};  // of Batches of a Dataset
   int threads = 1;                 // that read a batch's samples, where files are decoded; ≥ 1
+  bool as_pixels = false;          // of Batches: samples that are pixels stay u8, a quarter of the bytes
 };
 
 /// One permutation of all samples per (seed, epoch). A step takes its next G samples (global_batch_size), of

@@ -189,6 +189,7 @@ class FolderSamples final : public FileSamples {
                                    : folder.several ? LabelKind::several
                                                     : LabelKind::one_class,
                      .decoded = true,
+                     .are_pixels = detail::keeps_pixels(augmentation),
                      .note = folder.left_out,
                      .class_names = folder.classes,
                      .label_table = folder.label_table,
@@ -227,7 +228,7 @@ class FolderSamples final : public FileSamples {
       resize_and_crop(read_image(folder_.files[i], height, width), channels, height, width, pixels.data());
     }
     detail::write_image(pixels.data(), shape, detail::draw_change(augmentation_, channels, random),
-                        batch.samples.data<float>() + place * shape.elements());
+                        batch.samples, place);
     if (!folder_.several && !folder_.numbers) {
       batch.labels.data<std::int32_t>()[place] = folder_.labels[i];
       return;

@@ -2,11 +2,15 @@
 #pragma once
 
 #include <memory>
-#include <set>
 
+#include <kolo/core/runtime/session.h>
 #include <kolo/core/tensor/allocator.h>
 #include <kolo/models/batches.h>
 #include <kolo/models/read_ahead.h>
+
+namespace kolo {
+class FeedSender;
+}
 
 namespace kolo::models {
 
@@ -17,6 +21,7 @@ class Prefetcher : public BatchSource {
  public:
   /// Reads at most `depth` batches ahead. Throws InvalidArgumentError if depth < 1.
   explicit Prefetcher(std::unique_ptr<BatchSource> source, int depth = 2);
+  ~Prefetcher() override;
 
   /// Swaps `batch` for the next one; the tensors it held are filled anew later unless the caller shares them.
   /// Waits until the batch is read. An error of the source comes once the batches before it are taken, at
@@ -25,21 +30,22 @@ class Prefetcher : public BatchSource {
   BatchPosition position() const override { return position_; }
   /// Drops what was read ahead and goes on from there, also after an error.
   void seek(const BatchPosition& position) override;
-  /// From the next next() on what it is given back lies in this memory when it is filled anew: see
-  /// feed_memory(). The memory outlives all batches.
-  void read_into(Allocator& memory) { memory_ = &memory; }
+  /// From the next next() on batches are for this session: on its GPU, where they are copied while earlier
+  /// steps run, or in pinned memory where it has several; see FeedSender. What was read ahead is read again.
+  void read_for(Session& session);
 
  private:
   struct Slot {
-    Batch batch;
+    Batch batch;          // as the source fills it
+    Batch sent;           // where there is a sender
     BatchPosition after;  // the source's position once this batch is taken
   };
 
-  void bring(Tensor& tensor);
+  void read(Slot& slot);
 
   const std::unique_ptr<BatchSource> source_;  // the input thread's
-  Allocator* memory_ = nullptr;
-  std::set<const std::byte*> there_;  // addresses of tensors in that memory
+  std::unique_ptr<FeedSender> sender_;         // likewise; changes while nothing is read
+  Allocator* memory_ = nullptr;                // for batches as they are filled; nullptr: where they are
   BatchPosition position_;
   ReadAhead<Slot> ahead_;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include <kolo/core/base/error.h>
@@ -43,6 +44,7 @@ class ImageSamples final : public SampleSet {
   ImageSamples(Dataset dataset, const Augmentation& augmentation)
       : SampleSet({.name = dataset.name,
                    .shape = {dataset.channels(), dataset.height(), dataset.width()},
+                   .are_pixels = detail::keeps_pixels(augmentation),
                    .class_names = dataset.class_names,
                    .warnings = dataset.warnings,
                    .largest = 1,
@@ -69,7 +71,7 @@ class ImageSamples final : public SampleSet {
       pixels = part.data();
     }
     detail::write_image(pixels, shape, detail::draw_change(augmentation_, shape.dim(0), random),
-                        batch.samples.data<float>() + place * count);
+                        batch.samples, place);
     batch.labels.data<std::int32_t>()[place] = dataset_.labels.data<std::uint8_t>()[index];
   }
 
@@ -81,7 +83,7 @@ class ImageSamples final : public SampleSet {
 class ArraySamples final : public SampleSet {
  public:
   ArraySamples(SampleKind kind, Tensor x, Tensor y)
-      : SampleSet(std::move(kind)), x_(std::move(x)), y_(std::move(y)) {}
+      : SampleSet(of_pixels(std::move(kind), x.dtype() == DType::u8)), x_(std::move(x)), y_(std::move(y)) {}
 
   std::int64_t size() const override { return y_.shape().dim(0); }
   std::vector<std::int64_t> class_counts() const override {
@@ -91,11 +93,12 @@ class ArraySamples final : public SampleSet {
   }
   void read(std::int64_t index, CounterRandom*, const Batch& batch, std::int64_t place) const override {
     const std::int64_t count = kind().shape.elements();
-    float* const to = batch.samples.data<float>() + place * count;
-    if (x_.dtype() == DType::f32) std::copy_n(x_.data<float>() + index * count, count, to);
+    if (batch.samples.dtype() == x_.dtype())
+      std::memcpy(batch.samples.rows(place, place + 1).raw(), x_.rows(index, index + 1).raw(),
+                  static_cast<std::size_t>(count) * size_of(x_.dtype()));
     else
       std::transform(x_.data<std::uint8_t>() + index * count, x_.data<std::uint8_t>() + (index + 1) * count,
-                     to, detail::scaled);
+                     batch.samples.data<float>() + place * count, detail::scaled);
     if (kind().label_kind != LabelKind::one_class)
       std::copy_n(y_.data<float>() + index * kind().classes, kind().classes,
                   batch.labels.data<float>() + place * kind().classes);
@@ -103,6 +106,11 @@ class ArraySamples final : public SampleSet {
   }
 
  private:
+  static SampleKind of_pixels(SampleKind kind, bool are_pixels) {
+    kind.are_pixels = are_pixels;
+    return kind;
+  }
+
   Tensor x_, y_;
 };
 

@@ -111,8 +111,9 @@ struct TableSchema;
 
 /// What a training step is fed with.
 struct Batch {
-  Tensor samples;  // f32 [B,C,H,W] or [B,…], pixels ÷ 255; i32 [B,T] of tokens
-  Tensor labels;   // i32 [B]; of tokens [B·T]; of numbers and of several labels f32 [B,outputs]
+  // f32 [B,C,H,W] or [B,…], pixels ÷ 255, or u8 as they are (BatchOptions::as_pixels); i32 [B,T] of tokens.
+  Tensor samples;
+  Tensor labels;  // i32 [B]; of tokens [B·T]; of numbers and of several labels f32 [B,outputs]
   // Of Batches: the loss, a mean over these samples, times this and averaged over the ranks is the mean over
   // the samples of the step. 1 where all ranks have as many samples; 0: they stand in for none, and other
   // ranks have them, too.
@@ -128,6 +129,7 @@ struct SampleKind {
   DType dtype = DType::f32;                     // i32: tokens
   std::int64_t labels = 1;                      // of one sample; of T tokens T
   bool decoded = false;                         // files are decoded for each sample: worth several threads
+  bool are_pixels = false;                      // u8 ÷ 255 each: they can be read as they are
   std::string note = {};  // what of the files was taken for what, and what was left out; for outputs
   std::vector<std::string> class_names = {};           // or of the outputs; empty: they have none
   std::shared_ptr<const TableSchema> table = nullptr;  // of a table: what its columns mean
@@ -161,9 +163,10 @@ class SampleSet {
   /// knows.
   virtual std::vector<std::int64_t> class_counts() const { return {}; }
   /// Sample `index`, 0 … size() − 1, becomes sample `place` of the batch, whose tensors are of the kind's
-  /// types and shapes; labels are 0 … classes − 1, or numbers; of several labels 0 and 1. random: what
-  /// changes the sample in training is drawn from it; nullptr: the sample as it is. The same index and
-  /// numbers give the same bytes. Throws what keeps the sample from being read, with the name of its file.
+  /// types and shapes; where they are pixels the batch's samples may be u8, too. Labels are 0 … classes − 1,
+  /// or numbers; of several labels 0 and 1. random: what changes the sample in training is drawn from it;
+  /// nullptr: the sample as it is. The same index and numbers give the same bytes. Throws what keeps the
+  /// sample from being read, with the name of its file.
   virtual void read(std::int64_t index, CounterRandom* random, const Batch& batch,
                     std::int64_t place) const = 0;
 

@@ -68,5 +68,12 @@ ImageChange draw_change(const Augmentation& augmentation, std::int64_t channels,
 inline float scaled(std::uint8_t pixel) { return static_cast<float>(pixel) / 255.0F; }
 /// Pixels u8 [C,H,W], changed, ÷ 255.
 void write_image(const std::uint8_t* pixels, const Shape& shape, const ImageChange& change, float* image);
+/// The same as sample `place` of a batch, ÷ 255 or, where the batch is u8, as they are.
+void write_image(const std::uint8_t* pixels, const Shape& shape, const ImageChange& change,
+                 const Tensor& samples, std::int64_t place);
+/// Images that are moved, mirrored and cut still have whole pixels.
+inline bool keeps_pixels(const Augmentation& a) {
+  return a.most_degrees == 0 && a.brightness == 0 && a.contrast == 0 && a.saturation == 0;
+}
 
 }  // namespace kolo::models::detail

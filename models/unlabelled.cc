@@ -69,6 +69,7 @@ class Collector {
     if (parts_.empty()) throw InvalidArgumentError("there are no files to predict");
     SampleKind kind = parts_.front()->kind();
     for (const Part& part : parts_) kind.decoded |= part->kind().decoded;
+    for (const Part& part : parts_) kind.are_pixels &= part->kind().are_pixels;
     if (parts_.size() > 1) found_.samples = std::make_shared<JoinedSamples>(kind, parts_);
     else found_.samples = parts_.front();
     found_.left_out = left_out_text(left_out_);

@@ -23,22 +23,47 @@ std::vector<const Node*> brought_along(const Node& node) {
   return others;
 }
 
-std::set<std::string> names_behind(const Outputs& outputs) {
+std::set<std::string> names_behind(const Outputs& outputs, const Outputs& inputs) {
   std::set<std::string> names;
-  for (const auto& [id, node] : detail::nodes_behind(outputs, brought_along)) names.insert(node->name());
+  const auto is_fed = [&](const Output& value) {
+    return std::find(inputs.begin(), inputs.end(), value) != inputs.end();
+  };
+  for (const auto& [id, node] : detail::nodes_behind(outputs, brought_along, is_fed))
+    names.insert(node->name());
   return names;
+}
+
+void check_values(const Outputs& values) {
+  for (const Output& value : values)
+    if (value.index != 0)
+      throw InvalidArgumentError("inference_graph: {} is not the first value of its node; its identity is",
+                                 value.name());
+}
+
+NodeDef placeholder_for(const Output& value) {
+  return {.name = value.node->name(),
+          .op = "Placeholder",
+          .inputs = {},
+          .device = value.node->requested_device(),
+          .colocation_groups = {},
+          .attrs = {{"dtype", value.dtype()}, {"shape", value.shape()}},
+          .output_shapes = {}};
 }
 
 }  // namespace
 
-GraphDef inference_graph(const Outputs& outputs) {
+GraphDef inference_graph(const Outputs& outputs, const Outputs& inputs) {
   if (outputs.empty()) throw InvalidArgumentError("inference_graph: no outputs were given");
-  for (const Output& output : outputs)
-    if (output.index != 0)
-      throw InvalidArgumentError("inference_graph: {} is not the first value of its node; its identity is",
-                                 output.name());
-  const std::set<std::string> kept = names_behind(outputs);
+  check_values(outputs);
+  check_values(inputs);
+  std::set<std::string> kept = names_behind(outputs, inputs);
   GraphDef definition = to_graph_def(outputs.front().node->graph());
+  for (const Output& input : inputs) {
+    kept.insert(input.node->name());
+    const auto found = std::find_if(definition.nodes.begin(), definition.nodes.end(),
+                                    [&](const NodeDef& node) { return node.name == input.node->name(); });
+    *found = placeholder_for(input);
+  }
   std::erase_if(definition.nodes, [&](const NodeDef& node) { return kept.count(node.name) == 0; });
   for (auto& [name, nodes] : definition.collections)
     std::erase_if(nodes, [&](const std::string& node) { return kept.count(node) == 0; });
@@ -49,8 +74,8 @@ GraphDef inference_graph(const Outputs& outputs) {
   return definition;
 }
 
-void write_inference_graph(const std::string& directory, const Outputs& outputs) {
-  write_graph_def(inference_graph(outputs), directory + "/" + kInferenceGraphFile);
+void write_inference_graph(const std::string& directory, const Outputs& outputs, const Outputs& inputs) {
+  write_graph_def(inference_graph(outputs, inputs), directory + "/" + kInferenceGraphFile);
 }
 
 }  // namespace kolo

@@ -14,11 +14,12 @@ inline constexpr char kInferenceOutputs[] = "inference_outputs";
 
 /// The part of a graph that computes `outputs` (of a network that is trained: those of its inference_form)
 /// and gives its variables their first values: imported into a graph, it is restored from a checkpoint by a
-/// Saver and run. Collections: what remains of the graph's, and kInferenceOutputs. Throws
-/// InvalidArgumentError unless each output is value 0 of its node, and without any.
-GraphDef inference_graph(const Outputs& outputs);
+/// Saver and run. inputs: values that will be fed; placeholders of their names, types and shapes stand in for
+/// what computes them. Collections: what remains of the graph's, and kInferenceOutputs. Throws
+/// InvalidArgumentError unless each output and input is value 0 of its node, and without any output.
+GraphDef inference_graph(const Outputs& outputs, const Outputs& inputs = {});
 
 /// As `<directory>/inference.pb`; equal graphs give equal bytes. Throws as write_graph_def does.
-void write_inference_graph(const std::string& directory, const Outputs& outputs);
+void write_inference_graph(const std::string& directory, const Outputs& outputs, const Outputs& inputs = {});
 
 }  // namespace kolo

@@ -79,6 +79,7 @@ class Fit {
     const std::uint64_t seed = model_.model().workspace().options().seed;
     const std::int64_t samples = train.samples;
     data_ = detail::read_ahead(
+        trainer_,
         detail::array_data(trainer_, std::move(train),
                            {.seed = shares() ? seed : seed + static_cast<std::uint64_t>(group_.rank()),
                             .batch_size = options.batch_size,
@@ -95,7 +96,7 @@ class Fit {
     check_source(options);
     take_validation(nullptr);
     data_ = detail::read_ahead(
-        detail::source_data(trainer_, source, *options.steps_per_epoch, options.initial_epoch));
+        trainer_, detail::source_data(trainer_, source, *options.steps_per_epoch, options.initial_epoch));
     compare_ranks(false, 0, 0);
   }
 

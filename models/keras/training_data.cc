@@ -172,8 +172,11 @@ class SourceData final : public TrainingData {
 
 class ReadAheadData final : public TrainingData {
  public:
-  explicit ReadAheadData(std::unique_ptr<TrainingData> data)
-      : data_(std::move(data)), ahead_(kDepth, [this](Feed& feed) { return read(feed); }) {}
+  ReadAheadData(const Trainer& trainer, std::unique_ptr<TrainingData> data)
+      : trainer_(trainer),
+        sender_(trainer.session()),
+        data_(std::move(data)),
+        ahead_(kDepth, [this](Feed& feed) { return read(feed); }) {}
 
   std::int64_t steps() const override { return data_->steps(); }
   std::int64_t samples() const override { return data_->samples(); }
@@ -205,9 +208,19 @@ class ReadAheadData final : public TrainingData {
     if (!found) return false;
     over_ = data_->is_over(found->end);
     feed = std::move(*found);
+    send(feed.inputs, &trainer_.inputs());
+    send(feed.targets, &trainer_.targets());
+    if (feed.share == 1) send(feed.weights, nullptr);  // others are multiplied by it before the step
     return true;
   }
+  void send(std::vector<Tensor>& tensors, const std::vector<Slot>* slots) {
+    if (!sender_.is_needed()) return;
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      tensors[i] = sender_.sent(cast_to(tensors[i], type_of(slots, i)));
+  }
 
+  const Trainer& trainer_;
+  FeedSender sender_;  // the input thread's
   const std::unique_ptr<TrainingData> data_;
   bool over_ = true;  // no batch of the epoch is left; the input thread's, as data_ is
   models::ReadAhead<Feed> ahead_;
@@ -215,8 +228,8 @@ class ReadAheadData final : public TrainingData {
 
 }  // namespace
 
-std::unique_ptr<TrainingData> read_ahead(std::unique_ptr<TrainingData> data) {
-  return std::make_unique<ReadAheadData>(std::move(data));
+std::unique_ptr<TrainingData> read_ahead(const Trainer& trainer, std::unique_ptr<TrainingData> data) {
+  return std::make_unique<ReadAheadData>(trainer, std::move(data));
 }
 
 void Means::add(const std::vector<double>& values, std::int64_t samples) {

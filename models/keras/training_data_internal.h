@@ -62,8 +62,9 @@ std::unique_ptr<TrainingData> array_data(const Trainer& trainer, Feed samples, c
 std::unique_ptr<TrainingData> source_data(const Trainer& trainer, Source& source, std::int64_t steps,
                                           std::int64_t first_epoch);
 
-/// The same batches, of which a thread of its own prepares the next two of an epoch.
-std::unique_ptr<TrainingData> read_ahead(std::unique_ptr<TrainingData> data);
+/// The same batches, of which a thread of its own prepares the next two of an epoch, and puts them on the
+/// session's GPU. Borrows the trainer.
+std::unique_ptr<TrainingData> read_ahead(const Trainer& trainer, std::unique_ptr<TrainingData> data);
 
 /// Samples [begin, end), sharing memory.
 Feed part_of(const Feed& all, std::int64_t begin, std::int64_t end);

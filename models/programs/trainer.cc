@@ -17,7 +17,7 @@
 #include <kolo/core/base/process.h>
 #include <kolo/core/base/text.h>
 #include <kolo/core/ops/variables.h>
-#include <kolo/core/runtime/feed_memory.h>
+#include <kolo/core/runtime/group.h>
 #include <kolo/core/training/checkpoint_files.h>
 #include <kolo/core/training/global_step.h>
 #include <kolo/core/training/hooks.h>
@@ -156,7 +156,7 @@ class TrainingRun {
     load();
     start(place_in(options_.checkpoint_dir, data_->train->size()));
     check_start();
-    batches_->read_into(feed_memory(session_->session()));
+    batches_->read_for(session_->session());
     catch_up();
     begin();
     take_steps();
@@ -191,6 +191,7 @@ class TrainingRun {
   InitialWeights first_weights_;
   std::optional<TrainingData> data_;
   bool equal_parts_ = true;
+  bool as_pixels_ = false;  // samples, until they are on a GPU: on a CPU they are divided where they are read
   std::int64_t global_batch_ = 0, last_step_ = 0;
   EpochCount epochs_;
   TrainingPlace place_;  // where it starts
@@ -222,10 +223,15 @@ void TrainingRun::load() {
   });
   warn_of_data(options_, *data_);
   check_pictures(options_, *data_);
+  // Graphs are alike on all ranks.
+  const auto gpus = world_group().allgather(gpu_.list);
+  as_pixels_ = std::none_of(gpus.begin(), gpus.end(), [](const std::string& gpu) { return gpu.empty(); });
   std::unique_ptr<Batches> batches;
   on_all_ranks([&] {
     add_statistics(options_, *data_);
-    batches = std::make_unique<Batches>(data_->train, batch_options(options_));
+    BatchOptions batching = batch_options(options_);
+    batching.as_pixels = as_pixels_;
+    batches = std::make_unique<Batches>(data_->train, batching);
     return true;
   });
   if (process().rank == 0) log_info("threads: {}", text_of_threads(options_));
@@ -244,7 +250,7 @@ void TrainingRun::start(const TrainingPlace& place) {
   if (process().rank == 0 && options_.warmup > last_step_ && place.step < last_step_)
     log_warning("--warmup {}: the training ends at step {}, before the rate is what it is to be",
                 options_.warmup, last_step_);
-  shared_errors([&] { net_.emplace(options_, *data_, equal_parts_, last_step_); });
+  shared_errors([&] { net_.emplace(options_, *data_, equal_parts_, as_pixels_, last_step_); });
   open();
 }
 
@@ -297,7 +303,7 @@ void TrainingRun::open() {
                          .steps = options_.rescale_steps,
                          .batch_of_folder = options_.found ? options_.found->global_batch : std::nullopt});
   shared_errors([&] {
-    watch_.emplace(options_, *data_, net_->inferred, net_->recipe->averages,
+    watch_.emplace(options_, *data_, net_->inferred, net_->images, net_->recipe->averages,
                    [this](const std::string& folder) { write_config(folder); });
   });
   evaluation_ = std::make_shared<EvaluationHook>(net_->check, data_->test, batch_options(options_),
@@ -308,7 +314,7 @@ void TrainingRun::open() {
 
 // What stands there beside the checkpoints.
 void TrainingRun::fill_folder() {
-  write_inference_graph(options_.checkpoint_dir, {net_->inferred});
+  write_inference_graph(options_.checkpoint_dir, {net_->inferred}, {net_->images});
   if (!options_.found) write_config(options_.checkpoint_dir);
 }
 

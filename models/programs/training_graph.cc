@@ -8,18 +8,23 @@
 namespace kolo::models {
 
 TrainingGraph::TrainingGraph(const TrainOptions& options, const TrainingData& data, bool equal_parts,
-                             std::int64_t last_step) {
+                             bool as_pixels, std::int64_t last_step) {
   graph.set_seed(options.seed);
   Scope s(graph);
-  samples = samples_like(s, data.kind());
+  // What a sample set divides by, to the bit.
+  const auto scaled = [&] {
+    samples = placeholder(s.named("pixels"), DType::u8, batch_shape(data.kind(), -1));
+    return div(s.named("images"), cast(s, samples, DType::f32), constant(s, 255.0F));
+  };
+  images = as_pixels && data.kind().are_pixels ? scaled() : samples = samples_like(s, data.kind());
   labels = labels_like(s, data.kind());
-  const Output logits = build_logits(s, options, data.kind(), samples, &data);
+  const Output logits = build_logits(s, options, data.kind(), images, &data);
   loss = with_penalties(s, build_loss(s, options, data.kind(), logits, labels));
   if (!equal_parts) weight = placeholder(s.named("batch_weight"), DType::f32, {});
   if (weight) loss = mul(s, loss, weight);
   if (options.scale_rate != RateRule::none) rate_factor = placeholder(s.named("rate_factor"), DType::f32, {});
   inferred = inference_form(s, logits);
-  check = answer_check(s, options, data.kind(), inferred, samples, labels);
+  check = answer_check(s, options, data.kind(), inferred, images, labels);
   recipe = build_training(s, loss, options, last_step, rate_factor);
 }
 

@@ -60,9 +60,9 @@ void check_spread(const std::string& option, const BestValue& value, const Sampl
 }  // namespace
 
 ValidationWatch::ValidationWatch(const TrainOptions& options, const TrainingData& data, Output inferred,
-                                 const std::vector<Variable>& averages,
+                                 Output images, const std::vector<Variable>& averages,
                                  std::function<void(const std::string& folder)> write_config)
-    : options_(options), inferred_(inferred), write_config_(std::move(write_config)) {
+    : options_(options), inferred_(inferred), images_(images), write_config_(std::move(write_config)) {
   if (!options.early_stopping.metric.empty()) stops_.emplace(options.early_stopping.metric);
   if (!options.keep_best.empty()) keeps_.emplace(options.keep_best);
   for (const auto* const value : {&stops_, &keeps_}) {
@@ -112,7 +112,7 @@ void ValidationWatch::note(Session& session, std::int64_t step, const Evaluation
 
 void ValidationWatch::keep(Session& session, std::int64_t step) {
   saver_->save(session, folder() + "/model.ckpt", step);
-  write_inference_graph(folder(), {inferred_});
+  write_inference_graph(folder(), {inferred_}, {images_});
   write_config_(folder());
   log_info("{} has the best weights so far: {}", folder(), keeps_->text());
 }

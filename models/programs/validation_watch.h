@@ -23,9 +23,9 @@ namespace kolo::models {
 /// FailedPreconditionError for a folder that cannot be made.
 class ValidationWatch {
  public:
-  /// inferred: the network in inference, whose variables, and `averages`, --keep-best keeps. write_config:
-  /// config.json, into its folder.
-  ValidationWatch(const TrainOptions& options, const TrainingData& data, Output inferred,
+  /// inferred: the network in inference, of images, whose variables, and `averages`, --keep-best keeps.
+  /// write_config: config.json, into its folder.
+  ValidationWatch(const TrainOptions& options, const TrainingData& data, Output inferred, Output images,
                   const std::vector<Variable>& averages,
                   std::function<void(const std::string& folder)> write_config);
 
@@ -48,7 +48,7 @@ class ValidationWatch {
   std::optional<BestValue> stops_, keeps_;
   std::optional<Saver> saver_;
   bool has_warned_ = false;
-  const Output inferred_;
+  const Output inferred_, images_;
   const std::function<void(const std::string& folder)> write_config_;
 };
 

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -63,17 +64,28 @@ void check_host(const void* memory, std::size_t bytes, const char* end) {
     report("the {} is device memory, not the host's", end);
 }
 
-// KOLO_FAKE_CUDA_REFUSE=pageable: no copy to the host may stop it, in no step and beside none. feeds: what is
-// copied to the GPU behind four kept steps lies in pinned memory, but for what CUDA takes into the call.
-// Batches that were read before the session was there do not.
-bool refuses(std::string_view what) {
-  static const char* const wish = std::getenv("KOLO_FAKE_CUDA_REFUSE");
-  return wish != nullptr && what == wish;
-}
-
+// KOLO_FAKE_CUDA_REFUSE, all but the first behind four kept steps:
+//   pageable  a copy to the host that stops it, in a step or beside it
+//   feeds     a copy to the GPU from memory that is not pinned, but for what CUDA takes into the call
+//   batches   a copy of more than 4 KiB to the GPU by a thread that launches steps: it could have been there
+//   waits     a thread that has launched a step waits before it knows of the step's end
 int& kept_steps() {  // by state_mutex(): launches of graphs
   static int steps = 0;
   return steps;
+}
+bool refuses_by_now(std::string_view what) { return kept_steps() > 4 && refuses(what); }
+
+std::set<std::thread::id>& launching() {  // by state_mutex(): threads that have launched kept steps
+  static std::set<std::thread::id> threads;
+  return threads;
+}
+std::thread::id& in_step() {  // by state_mutex(): the thread whose step may go on
+  static std::thread::id thread;
+  return thread;
+}
+void check_no_step() {
+  if (in_step() == std::this_thread::get_id() && refuses_by_now("waits"))
+    report("the thread that has launched a step waits before the step's end");
 }
 
 // What a graph copies must lie where it lay: CUDA refuses to keep a copy of memory that is not pinned.
@@ -86,8 +98,10 @@ void to_device(std::byte* target, const void* source, std::size_t bytes, cudaStr
   check_host(source, bytes, "source");
   check_kept_copy(source, bytes, stream);
   const bool is_pinned = find_memory(source, bytes).place == Place::pinned;
-  if (!is_pinned && bytes > (64U << 10) && kept_steps() > 4 && refuses("feeds"))
+  if (!is_pinned && bytes > (64U << 10) && refuses_by_now("feeds"))
     report("a copy of {} bytes from memory that is not pinned: the host stages it", bytes);
+  if (bytes > 4096 && launching().count(std::this_thread::get_id()) > 0 && refuses_by_now("batches"))
+    report("a copy of {} bytes to the GPU in a step", bytes);
   if (is_pinned)  // is read when its turn comes
     return enqueue(stream, [=] { std::memcpy(target, source, bytes); });
   const auto* const from = static_cast<const std::byte*>(source);
@@ -291,6 +305,7 @@ CudaApi make_api() {
   api.stream_synchronize = [](cudaStream_t stream) {
     return call("cudaStreamSynchronize", [&] {
       check_not_capturing();
+      check_no_step();
       return finish(stream), cudaSuccess;
     });
   };
@@ -311,12 +326,15 @@ CudaApi make_api() {
   api.event_query = [](cudaEvent_t event) {
     return call("cudaEventQuery", [&] {
       check_not_capturing();
-      return ask(event, has_passed, advance_to);
+      const cudaError_t told = ask(event, has_passed, advance_to);
+      if (told == cudaSuccess && in_step() == std::this_thread::get_id()) in_step() = {};
+      return told;
     });
   };
   api.event_synchronize = [](cudaEvent_t event) {
     return call("cudaEventSynchronize", [&] {
       check_not_capturing();
+      check_no_step();
       return finish_event(event), cudaSuccess;
     });
   };
@@ -364,6 +382,8 @@ CudaApi make_api() {
     return call("cudaGraphLaunch", [&] {
       // KOLO_FAKE_CUDA_BREAK=hang: from the third launch on the stream does nothing more.
       if (++kept_steps() == 3 && breaks("hang")) enqueue_until(stream, [] { return false; });
+      in_step() = std::this_thread::get_id();
+      launching().insert(in_step());
       return launch_graph(graph, stream), cudaSuccess;
     });
   };

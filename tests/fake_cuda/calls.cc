@@ -1,10 +1,12 @@
 #include "calls.h"
 
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +19,18 @@ thread_local const char* current_call = "outside of calls";
 thread_local int current_device = -1;
 thread_local cudaError_t last_error = cudaSuccess;
 
+constexpr char kAhead[] = " ahead";
+std::string called_ahead(const char* name) { return std::string(name) + kAhead; }
+
+bool reads_ahead() {
+  static thread_local const bool reads = [] {
+    char name[16] = "";
+    prctl(PR_GET_NAME, name);
+    return std::string_view(name) == "kolo-input";
+  }();
+  return reads;
+}
+
 bool is_sticky(int code) {
   return code == 214 ||
          (code >= 700 && code <= 720 && code != 701 && code != 704 && code != 705 && code != 712);
@@ -27,7 +41,11 @@ struct Calls {
   std::string_view name;
   cudaError_t code = cudaErrorIllegalAddress;
   const char* log = std::getenv("KOLO_FAKE_CUDA_LOG");
-  std::vector<const char*> made;
+  struct Made {
+    const char* name;
+    bool ahead;
+  };
+  std::vector<Made> made;
   bool lost = false;
   int objects = 0;
   std::vector<std::string (*)()> asked_at_the_end;
@@ -58,7 +76,7 @@ struct AtExit {
     MutexLock lock(state_mutex());
     current_call = "at the end";
     if (std::FILE* const file = calls().log == nullptr ? nullptr : std::fopen(calls().log, "w")) {
-      for (const char* name : calls().made) std::fprintf(file, "%s\n", name);
+      for (const auto& [name, ahead] : calls().made) std::fprintf(file, "%s%s\n", name, ahead ? kAhead : "");
       std::fclose(file);
     }
     if (calls().lost || breaks("hang")) return;  // with the context all is gone
@@ -87,15 +105,24 @@ bool breaks(std::string_view what) {
   return wish != nullptr && wish == what;
 }
 
+bool refuses(std::string_view what) {
+  static const std::string wishes = [] {
+    const char* const list = std::getenv("KOLO_FAKE_CUDA_REFUSE");
+    return fmt::format(",{},", list == nullptr ? "" : list);
+  }();
+  return wishes.find(fmt::format(",{},", what)) != std::string::npos;
+}
+
 bool begins_failing(const char* name) {
   static const AtExit at_exit;
   current_call = name;
   Calls& all = calls();
   const std::string_view called = name;
   const bool is_counted = called != "cudaStreamQuery" && called != "cudaEventQuery";
-  if (is_counted) all.made.push_back(name);
+  if (is_counted) all.made.push_back({name, reads_ahead()});
+  const bool is_named = all.name == (reads_ahead() && all.name.ends_with(kAhead) ? called_ahead(name) : name);
   const bool fails =
-      all.failing == 0 ? all.name == name : is_counted && static_cast<long>(all.made.size()) == all.failing;
+      all.failing == 0 ? is_named : is_counted && static_cast<long>(all.made.size()) == all.failing;
   if (fails) {
     // What was to be copied to the host's memory is there, as it would be by now where that is not pinned: a
     // caller that gives up may free it.
@@ -106,7 +133,7 @@ bool begins_failing(const char* name) {
   return all.lost;
 }
 
-void rename_call(const char* name) { calls().made.back() = name; }
+void rename_call(const char* name) { calls().made.back().name = name; }
 
 bool ask_at_the_end(std::string (*left)()) {
   calls().asked_at_the_end.push_back(left);

@@ -2,8 +2,10 @@
 // and what must not be ended by one clear line.
 //
 // KOLO_FAKE_CUDA_FAIL=k[:code]  call k, the first is 1, fails with this code of CUDA (700)
-// KOLO_FAKE_CUDA_FAIL=name[:code]  each call of this function fails
-// KOLO_FAKE_CUDA_LOG=file       the names of all calls, one a line, written when the process ends
+// KOLO_FAKE_CUDA_FAIL=name[:code]  each call of this function fails; "name ahead", of the thread that reads
+//                               batches ahead alone
+// KOLO_FAKE_CUDA_LOG=file       the names of all calls, one a line, written when the process ends; " ahead"
+//                               behind those of the thread that reads batches ahead.
 //                               cudaStreamQuery and cudaEventQuery are in neither: how often they are called
 //                               is a matter of time
 // KOLO_FAKE_CUDA_BREAK=what     as if kolo had a bug: "current", no device is made current; "transpose", the
@@ -38,6 +40,8 @@ template <typename... Arguments>
 
 /// Whether KOLO_FAKE_CUDA_BREAK asks for it.
 bool breaks(std::string_view what);
+/// Whether KOLO_FAKE_CUDA_REFUSE, a list with commas, does.
+bool refuses(std::string_view what);
 /// True where the call is the one that shall fail. The name is kept for report().
 bool begins_failing(const char* name);
 /// The call that this thread is in has another name in the log.

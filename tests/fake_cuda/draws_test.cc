@@ -102,6 +102,33 @@ TEST(Frames, OfTwoRunsAtATimeHaveTheirOwnGraphs) {
   testing::on_call = [](std::int64_t) {};
 }
 
+TEST(Loops, LaunchOneGraphAnIteration) {
+  Graph graph;
+  const Scope s = Scope(graph).device("/gpu:0"), host = Scope(graph).device("/cpu:0");
+  const Output x = placeholder(s, DType::f32, {kRows, kWidth}), times = placeholder(host, DType::f32, {});
+  const auto grows = [&](const Scope& b, const Outputs& v) {
+    Output y = v[1];
+    for (int i = 0; i < 5; ++i) y = sub(b.device("/gpu:0"), y, v[2]);
+    return Outputs{add(b.device("/cpu:0"), v[0], constant(b.device("/cpu:0"), 1.0f)), y, v[2]};
+  };
+  const Output y =
+      while_loop(s, [&](const Scope& c, const Outputs& v) { return less(c.device("/cpu:0"), v[0], times); },
+                 grows, {constant(host, 0.0f), x, x})[1];
+  SessionConfig config;
+  config.graph_options.optimizer_level = OptimizerLevel::l0;  // each subtraction is a kernel
+  Session session(graph, config);
+  const auto launches_of = [&](float iterations) {
+    const auto count = [] { return gpu_platform(DeviceOptions())->counts()->launches; };
+    const std::int64_t before = count();
+    const Tensor found = session.run(y, {{x, input()}, {times, Tensor::scalar(iterations)}});
+    EXPECT_EQ(found.data<float>()[3], input().data<float>()[3] * (1 - 5 * iterations));
+    return count() - before;
+  };
+  for (int run = 0; run < 4; ++run) launches_of(10);  // a loop holds its frames, each with its own graph
+  const std::int64_t of_20 = launches_of(20);
+  EXPECT_EQ(launches_of(30) - of_20, 10);
+}
+
 TEST(Draws, MayBeMoreThanOnePieceOfWorkTakes) {
   expect_the_cpus([](const Scope& s, Output x) {
     for (std::int64_t seed = 1; seed <= 70; ++seed) x = dropout(s, x, 0.01, seed);

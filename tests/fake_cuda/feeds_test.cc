@@ -1,5 +1,5 @@
-// What programs feed lies where a GPU copies from while the host goes on. KOLO_FAKE_CUDA_REFUSE=feeds: a copy
-// from elsewhere ends the process.
+// What programs feed is on the GPU before the step, by copies that let the host go on.
+// KOLO_FAKE_CUDA_REFUSE=feeds,batches: another copy ends the process.
 #include <gtest/gtest.h>
 
 #include <kolo/keras.h>
@@ -21,14 +21,14 @@ class Ramps : public Source {
  public:
   bool next(Samples& batch) override {
     batch.x = ramp(DType::f32).rows(0, 32);
-    batch.y = Tensor::zeros(DType::f32, {32, 2});
+    batch.y = Tensor::zeros(DType::f32, {32, 1});
     return true;
   }
 };
 
 class Feeds : public ::testing::Test {
  protected:
-  Feeds() : net_(workspace_, {Dense(2, {.input_shape = {kInputs}})}) {
+  Feeds() : net_(workspace_, {Dense(1, {.input_shape = {kInputs}})}) {
     net_.compile({.optimizer = SGD({.lr = 0.001}), .loss = "mse"});
   }
 
@@ -36,13 +36,13 @@ class Feeds : public ::testing::Test {
   Sequential net_;
 };
 
-TEST_F(Feeds, OfArraysAreGatheredInPinnedMemory) {
+TEST_F(Feeds, OfArraysAreOnTheGpuBeforeTheStep) {
   const History history =
-      net_.fit(ramp(DType::f32), Tensor::zeros(DType::f32, {kSamples, 2}), {.epochs = 3, .verbose = 0});
+      net_.fit(ramp(DType::f32), Tensor::zeros(DType::f32, {kSamples, 1}), {.epochs = 3, .verbose = 0});
   EXPECT_LT(history["loss"][2], history["loss"][0]);
 }
 
-TEST_F(Feeds, OfASourceAreCopiedIntoPinnedMemory) {
+TEST_F(Feeds, OfASourceAreOnTheGpuBeforeTheStep) {
   Ramps source;
   const History history = net_.fit(source, {.epochs = 3, .verbose = 0, .steps_per_epoch = 3});
   EXPECT_LT(history["loss"][2], history["loss"][0]);

@@ -51,6 +51,16 @@ class Training(NcclTest):
         self.losses_of(2, *MLP, KOLO_FAKE_CUDA_LOG=log)
         self.assertEqual((of_one, log.read_text().split().count("cudaStreamCreateWithPriority")), (0, 1))
 
+    def test_a_step_has_no_more_than_two_launches_a_bucket(self):
+        calls = {}
+        for steps in (4, 8):
+            log = self.folder / "calls"
+            self.losses_of(2, "--model", "lenet", *CALM, "--steps", steps, KOLO_FAKE_CUDA_LOG=log, KOLO_BUCKET_BYTES=65536)
+            calls[steps] = log.read_text().split()
+        launches, sums = ((calls[8].count(name) - calls[4].count(name)) / 4 for name in ("cudaGraphLaunch", "ncclAllReduce"))
+        self.assertGreater(sums, 1)
+        self.assertLessEqual(launches, 2 * sums)
+
     def test_four_ranks_train_as_on_the_staged_path(self):
         ours, log = self.losses_of(4, *MLP, KOLO_ALLREDUCE="nccl")
         self.assertIn(BY_NCCL, log)

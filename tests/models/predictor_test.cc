@@ -237,5 +237,26 @@ TEST(Predictor, ContinuesTokensOfEitherWidth) {
       ThrowsMessage<InvalidArgumentError>(HasSubstr("1099511627776")));
 }
 
+// A network may compute what it reads from bytes; a folder is fed with what it reads.
+TEST(PredictorOfPixels, IsFedWithWhatTheNetworkReads) {
+  TemporaryDirectory folder;
+  Graph graph;
+  const Scope s(graph);
+  const Output pixels = placeholder(s.named("pixels"), DType::u8, {-1, 2});
+  const Output images = div(s.named("images"), cast(s, pixels, DType::f32), constant(s, 255.0F));
+  const Variable w(s.named("w"), constant(s, Tensor::of<float>({2, 2}, {1, 0, 0, 2})));
+  const Output logits = matmul(s, images, w.read());
+  Session session(graph);
+  session.run(global_variables_initializer(s));
+  Saver(graph).save(session, folder / "model.ckpt", 1);
+  write_inference_graph(folder.path(), {logits}, {images});
+  for (const NodeDef& node : read_graph_def(folder / kInferenceGraphFile).nodes)
+    EXPECT_NE(node.name, "pixels");
+  const Predictor predictor = Predictor::load(folder.path());
+  const Tensor found = predictor(Tensor::of<float>({1, 2}, {0.5F, 1}));
+  EXPECT_THAT(std::vector<float>(found.data<float>(), found.data<float>() + 2),
+              Pointwise(FloatNear(1e-6F), shares(0.5, 2)));
+}
+
 }  // namespace
 }  // namespace kolo::models

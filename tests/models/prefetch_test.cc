@@ -6,7 +6,9 @@
 #include <gmock/gmock.h>
 
 #include <kolo/core/base/error.h>
-#include <kolo/core/base/mutex.h>
+#include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/math.h>
+#include <kolo/core/runtime/session.h>
 #include <kolo/models/prefetch.h>
 
 #include "tests/models/numbered_dataset.h"
@@ -119,46 +121,68 @@ TEST(Prefetcher, RecyclesTensorsWithoutTouchingThoseThatAreShared) {
   EXPECT_EQ(numbers(kept), before);
 }
 
-// Counts what is taken of the CPU's memory by it.
-class CountedMemory final : public Allocator {
+// A session with so many virtual GPUs that computes what it is fed with, on the first of them.
+class Reader {
  public:
-  std::string name() const override { return "counted memory"; }
-  void* allocate(std::size_t bytes) override {
-    ++taken;
-    void* const block = cpu_allocator().allocate(bytes);
-    MutexLock lock(mutex_);
-    blocks_.insert(block);
-    return block;
+  explicit Reader(int gpus) : session_(graph_, config(gpus)) {}
+  Session& session() { return session_; }
+  std::vector<int> numbers(const Batch& batch) {
+    return models::numbers({.samples = session_.run(read_samples_, {{samples_, batch.samples}}),
+                            .labels = session_.run(read_labels_, {{labels_, batch.labels}})});
   }
-  void deallocate(void* block, std::size_t bytes) noexcept override {
-    cpu_allocator().deallocate(block, bytes);
-  }
-  bool has(const std::byte* block) {
-    MutexLock lock(mutex_);
-    return blocks_.count(block) > 0;
-  }
-  std::atomic<int> taken{0};
 
  private:
-  Mutex mutex_;
-  std::set<const void*> blocks_ KOLO_GUARDED_BY(mutex_);
+  static SessionConfig config(int gpus) {
+    SessionConfig made;
+    made.virtual_gpus.assign(static_cast<std::size_t>(gpus),
+                             {.total_bytes = std::int64_t{1} << 30, .delay_seed = 7});
+    return made;
+  }
+
+  Graph graph_;
+  const Scope s_{graph_};
+  const Output samples_ = placeholder(s_, DType::f32, {-1, 1, 28, 28}),
+               labels_ = placeholder(s_, DType::i32, {-1});
+  const Output read_samples_ = neg(s_, neg(s_, samples_)), read_labels_ = neg(s_, neg(s_, labels_));
+  Session session_;
 };
 
-TEST(Prefetcher, ReadsIntoTheMemoryThatItIsGiven) {
-  CountedMemory memory;
-  const auto expected = batches(500, 5);
-  Prefetcher ahead(batches(500, 5), 2);
-  Batch batch, wanted;
-  for (int step = 0; step < 40; ++step) {
-    if (step == 3) ahead.read_into(memory);
-    ahead.next(batch);
-    expected->next(wanted);
-    EXPECT_EQ(numbers(batch), numbers(wanted));
-    if (step < 10) continue;  // what was read before has gone round
-    EXPECT_TRUE(memory.has(batch.samples.raw()));
-    EXPECT_TRUE(memory.has(batch.labels.raw()));
+TEST(Prefetcher, ReadsForASessionAheadOfItsSteps) {
+  for (const int gpus : {0, 1, 2}) {
+    Reader reader(gpus);
+    const auto expected = batches(500, 5);
+    Prefetcher ahead(batches(500, 5), 2);
+    Batch batch, wanted, kept;
+    std::vector<int> numbers_kept;
+    std::set<const std::byte*> memory;
+    for (int step = 0; step < 24; ++step) {
+      if (step == 3) ahead.read_for(reader.session());
+      if (step == 18) ahead.seek({2, 100}), expected->seek({2, 100});
+      ahead.next(batch);
+      expected->next(wanted);
+      EXPECT_EQ(reader.numbers(batch), numbers(wanted)) << "step " << step;
+      EXPECT_EQ(ahead.position(), expected->position());
+      if (step == 10) kept = batch, numbers_kept = numbers(wanted);
+      if (step > 3) memory.insert(batch.samples.raw());
+    }
+    EXPECT_EQ(reader.numbers(kept), numbers_kept) << "of a batch that somebody holds";
+    EXPECT_LE(memory.size(), 8u);  // they go round
   }
-  EXPECT_LE(memory.taken, 8);  // two tensors of each batch that goes round
+}
+
+TEST(Prefetcher, OutlivesTheSessionThatItReadsFor) {
+  Prefetcher ahead(batches(500, 5), 2);
+  Batch batch;
+  {
+    Reader reader(1);
+    ahead.read_for(reader.session());
+    ahead.next(batch);
+  }
+  ahead.next(batch);
+  Reader another(0);
+  ahead.read_for(another.session());
+  ahead.next(batch);
+  EXPECT_EQ(another.numbers(batch), (std::vector<int>(numbers(batch))));
 }
 
 TEST(Prefetcher, RunsOneNamedThreadThatIsJoined) {

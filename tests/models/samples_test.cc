@@ -32,6 +32,31 @@ TEST(ArraySamples, GiveTheirRowsAndCountTheirClasses) {
   EXPECT_THAT(batch.labels.span<std::int32_t>(), ElementsAre(0, 4));
 }
 
+// What a GPU divides by 255 itself.
+TEST(Samples, ThatArePixelsCanStayBytes) {
+  const Dataset dataset = generated_digits(1, 0, 40);
+  const auto both = [](const std::shared_ptr<const SampleSet>& samples) {
+    Batch scaled, bytes;
+    Batches(samples, {.batch_size = 40}).next(scaled);
+    Batches(samples, {.batch_size = 40, .as_pixels = true}).next(bytes);
+    EXPECT_EQ(bytes.samples.dtype(), samples->kind().are_pixels ? DType::u8 : DType::f32);
+    EXPECT_EQ(bytes.samples.shape(), scaled.samples.shape());
+    std::int64_t different = 0;
+    for (std::int64_t i = 0; samples->kind().are_pixels && i < scaled.samples.elements(); ++i)
+      different += static_cast<float>(bytes.samples.data<std::uint8_t>()[i]) / 255.0F !=
+                   scaled.samples.data<float>()[i];
+    EXPECT_EQ(different, 0);
+    return samples->kind().are_pixels;
+  };
+  EXPECT_TRUE(both(image_samples(dataset)));
+  EXPECT_TRUE(both(image_samples(dataset, augmentation_from("crop,shift,flip"))));
+  EXPECT_FALSE(both(image_samples(dataset, augmentation_from("rotate"))));
+  EXPECT_FALSE(both(image_samples(dataset, augmentation_from("brightness"))));
+  const Tensor labels = Tensor::zeros(DType::i32, {40});
+  EXPECT_TRUE(both(array_samples("bytes", dataset.images, labels)));
+  EXPECT_FALSE(both(array_samples("numbers", Tensor::zeros(DType::f32, {40, 3}), labels)));
+}
+
 TEST(ArraySamples, ScaleBytesToOne) {
   const auto samples = array_samples("bytes", Tensor::of<std::uint8_t>({1, 3}, {0, 51, 255}),
                                      Tensor::of<std::int32_t>({1}, {0}));

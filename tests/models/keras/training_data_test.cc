@@ -47,7 +47,7 @@ void expect_each_once(detail::BatchOrder order, std::uint64_t seed) {
     std::vector<std::unique_ptr<detail::TrainingData>> ranks;
     order.ranks = std::vector{3, 2, 5, 1}[static_cast<std::size_t>(turn) % 4];
     for (order.rank = 0; order.rank < order.ranks; ++order.rank) {
-      ranks.push_back(detail::read_ahead(detail::array_data(trainer, all, order)));
+      ranks.push_back(detail::read_ahead(trainer, detail::array_data(trainer, all, order)));
       ranks.back()->seek(epoch, place);
     }
     for (std::uint64_t steps = 1 + random() % 4; steps > 0 && !ranks[0]->is_over(place); --steps) {
