@@ -83,7 +83,7 @@ Fetch find_fetch(const Graph& graph, const std::string& name) {
 }
 
 Fetch checked_fetch(const Graph& graph, const Fetch& asked) {
-  const Fetch fetch = asked.name.empty() ? asked : find_fetch(graph, asked.name);
+  Fetch fetch = asked.name.empty() ? asked : find_fetch(graph, asked.name);
   if (!fetch.operation)
     throw InvalidArgumentError(
         "Fetch argument <none> cannot be interpreted as a Tensor. (It names neither a tensor nor an "
