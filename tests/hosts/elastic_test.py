@@ -165,7 +165,7 @@ class Elastic(elastic_jobs.ElasticTest):
         self.stop(job)
 
     def test_a_request_to_stop_behind_a_loss_ends_the_job(self):
-        job = self.train("-q", "-H", self.names(1, 2, slots=1))
+        job = self.train("-H", self.names(1, 2, slots=1))
         self.wait_until_saved(10)
         self.cluster.link("node2", "down")
         time.sleep(0.5)
