@@ -62,6 +62,37 @@ class Learnt(DataFiles):
         moved = self.table(header, rows[::-1], "moved.csv")
         self.assertIn("64 of 64 samples that the training had are among these 600", self.evaluated(moved)[1])
 
+    def test_copies_in_a_table_are_no_chance(self):
+        rows, new, pair = self.rows(200), self.rows(100), self.folder / "pair"
+        pair.mkdir()
+        for name, learnt in (("twice", 2 * rows), ("drawn", [self.numbers.choice(rows) for _ in rows])):
+            self.ck = self.folder / name
+            self.table("a,label", learnt, "pair/train.csv")
+            for test in (sorted(set(learnt)), new):
+                self.table("a,label", test, "pair/test.csv")
+                said = self.assert_ok(self.train("mlp", pair, steps=1)).err
+                self.assertEqual(f"{len(test)} of {len(test)} samples for testing stand in train.csv, too" in said, test != new, said)
+            self.assert_ok(self.train("mlp", self.table("a,label", learnt, f"{name}.csv"), "--checkpoint-dir", self.ck))
+            for test in (sorted(set(learnt)), sorted(set(learnt))[::2], learnt[:120], new, 2 * new):
+                said = self.evaluated(self.table("a,label", test, "other.csv"))[1]
+                self.assertEqual("samples that the training had are among these" in said, test[0] in learnt, said)
+
+    def test_doubled_arrays_of_pictures_are_no_chance(self):
+        learnt, new = ([bytes(self.numbers.choice((0, 0, 0, 90, 255)) for _ in range(784)) for _ in range(60)] for _ in range(2))
+        both = self.folder / "both"
+        self.npy(both, 2 * learnt, "train")
+        for tested in (learnt, new):
+            said = self.assert_ok(self.train("mlp", self.npy(both, tested, "test"))).err
+            self.assertEqual("60 of 60 samples for testing stand in x_train.npy, too" in said, tested == learnt, said)
+
+    def test_rows_of_a_sensor_that_is_off_are_chance(self):
+        def measured(count):
+            return [f"{self.numbers.random()},{self.numbers.random()},{i % 2}" if i % 3 else "0,0,0" for i in range(count)]
+
+        header = "a,b,label"
+        self.assert_ok(self.train("mlp", self.table(header, measured(300)), "--checkpoint-dir", self.ck))
+        self.assertNotIn("the training had", self.evaluated(self.table(header, measured(200), "other.csv"))[1])
+
     def test_first_weights_that_have_learnt_what_is_drawn_for_testing_are_told(self):
         rows, before = self.rows(200), self.folder / "before"
         table = self.table("a,label", rows)
