@@ -60,6 +60,20 @@ class Hints(DataFiles):
         self.said("mlp", named, "--checkpoint-dir", self.ck)
         self.assertEqual(self.assert_ok(self.ask("--predict", path)).err.count("places"), 1)  # once is enough
 
+    def test_first_weights_of_columns_words_and_classes_in_another_order_are_told(self):
+        def table(name, header, words, classes):
+            return self.table(header, [f"{self.numbers.random():.4f},{i},{words[i % 3]},{classes[i % 2]}" for i in range(60)], name)
+
+        header, words, classes = "a,b,colour,label", ("red", "green", "blue"), ("neg", "pos")
+        first = table("first.csv", header, words, classes)
+        self.said("mlp", first, "--checkpoint-dir", self.ck)
+        self.said("mlp", first, "--checkpoint-dir", self.folder / "second", "--seed", 2)
+        for name, other, told in (("same", (header, words, classes), None), ("columns", ("b,a,colour,label", words, classes), 'column "b" takes the place that column "a" had there'),
+                                  ("words", (header, ("red", "aqua", "blue"), classes), 'the word "aqua" of column "colour" takes the place that the word "blue" of column "colour" had there'),
+                                  ("classes", (header, words, ("z_neg", "a_pos")), 'the class "a_pos" takes the place that the class "neg" had there')):
+            said = self.said("mlp", table(f"{name}.csv", *other), "--init-from", self.ck)
+            (self.assertIn if told else self.assertNotIn)(f"--init-from {self.ck}: {told}" if told else "takes the place", said)
+
     def test_what_stands_in_lines_that_are_dropped_is_no_class_and_no_word(self):
         rows = [f"{i},{'uv'[i % 2]},{'xy'[i % 2]}" for i in range(60)] + [",rare,none"]
         said = self.said("mlp", self.table("a,b,label", rows), "--missing", "drop")
