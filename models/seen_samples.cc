@@ -132,16 +132,21 @@ bool is_told(const Estimate& estimate, std::int64_t count) {
          (estimate.found >= kFewFound && estimate.samples > kShareLearnt * static_cast<double>(count));
 }
 
+// "" of few.
+std::string learnt_text(const DataRequest& request, const Estimate& estimate,
+                        const SampleContents& contents) {
+  if (!is_told(estimate, contents.count)) return "";
+  return fmt::format(
+      "--data {}: {} of {} {} that the training had are among these {}, so that it may have learnt "
+      "from about {} of them: their accuracy is not that of new {}",
+      request.data.value_or(""), estimate.found, estimate.kept, contents.name, contents.count,
+      static_cast<std::int64_t>(estimate.samples), contents.name);
+}
+
 std::string text_of(const DataRequest& request, const Estimate& estimate, const SampleContents& contents) {
   const std::int64_t count = contents.count;
-  const std::string data = request.data.value_or("");
-  if (is_told(estimate, count))
-    return fmt::format(
-        "--data {}: {} of {} {} that the training had are among these {}, so that it may have learnt "
-        "from about {} of them: their accuracy is not that of new {}",
-        data, estimate.found, estimate.kept, contents.name, count,
-        static_cast<std::int64_t>(estimate.samples), contents.name);
-  if (!request.is_own) return "";
+  const std::string data = request.data.value_or(""), learnt = learnt_text(request, estimate, contents);
+  if (!learnt.empty() || !request.is_own) return learnt;
   return fmt::format("--data {}: it no longer holds the {} that the training had, and all {} are tested",
                      data, contents.name, count);
 }
@@ -213,6 +218,13 @@ Seen seen_in_training(const DataRequest& request, std::span<const std::int64_t> 
                                 "not what is in them; a training that goes on there keeps it",
                                 data, contents.count)};
   return {.text = text_of(request, estimate, contents)};
+}
+
+std::string learnt_of_part(const DataRequest& request, const SampleContents& part) {
+  Estimate estimate;
+  for (const SampleDigests& trained : request.trained)
+    if (is_comparable(trained, part)) add_estimate(estimate, trained, part);
+  return learnt_text(request, estimate, part);
 }
 
 std::string learnt_before(const DataRequest& request, std::span<const std::int64_t> drawn,

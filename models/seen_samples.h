@@ -56,6 +56,9 @@ struct Seen {
 Seen seen_in_training(const DataRequest& request, std::span<const std::int64_t> drawn,
                       const SampleContents& contents);
 
+/// Of data with a part for testing of its own, this: the estimate alone.
+std::string learnt_of_part(const DataRequest& request, const SampleContents& part);
+
 /// Of a training that goes on, or begins with the weights of another one: what to say where samples are for
 /// testing from which these have learnt, because rows were moved or another seed has drawn; "" where there
 /// are none. Of an evaluation of a training's own data the same.

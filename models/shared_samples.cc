@@ -81,8 +81,10 @@ void LearntPart::learn(SampleContents contents, std::string name) {
 
 std::vector<std::string> LearntPart::warnings_of(const SampleContents& test, const std::string& name) const {
   std::vector<std::string> warnings;
+  const std::string shared = warning_of_shared(learnt_, name_, test, name);
   if (!request_.is_own) warnings.push_back(seen_in_training(request_, {}, test).text);
-  warnings.push_back(warning_of_shared(learnt_, name_, test, name));
+  else if (shared.empty()) warnings.push_back(learnt_of_part(request_, test));
+  warnings.push_back(shared);
   std::erase(warnings, "");
   return warnings;
 }

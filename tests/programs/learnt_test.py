@@ -154,6 +154,23 @@ class Learnt(DataFiles):
                 self.assertEqual(tested, 100)
                 self.assertEqual(f"64 of 64 samples that the training had are among these 100, {LEARNT} 100 of them" in said, is_told, said)
 
+    def test_an_evaluation_of_the_own_folder_tells_what_the_training_has_learnt(self):
+        rows, pair = self.rows(200), self.folder / "pair"
+        pair.mkdir()
+        self.table("a,label", rows, "pair/train.csv")
+        for name, test, is_told in (("same", rows, True), ("new", self.rows(100), False)):
+            self.ck = self.folder / name
+            self.table("a,label", test, "pair/test.csv")
+            self.assert_ok(self.train("mlp", pair, "--checkpoint-dir", self.ck))
+            self.assertEqual(f"that the training had are among these {len(test)}, {LEARNT}" in self.assert_ok(self.ask("--evaluate")).err, is_told)
+            went_on = self.assert_ok(self.ask("--steps", 3)).err
+            self.assertEqual("samples for testing stand in train.csv" in went_on, is_told)
+            self.assertNotIn(LEARNT, went_on)
+        self.ck = self.folder / "on"
+        self.table("a,label", rows, "pair/test.csv"), self.table("a,label", self.rows(200), "pair/train.csv")
+        for asked in (self.train("mlp", pair, "--init-from", self.folder / "same", "--checkpoint-dir", self.ck), self.ask("--evaluate")):
+            self.assertIn(LEARNT, self.assert_ok(asked).err)
+
     def idx(self, folder, images, split):
         folder.mkdir(exist_ok=True)
         for kind, data in (("images-idx3", struct.pack(">4I", 2051, len(images), 28, 28) + b"".join(images)), ("labels-idx1", struct.pack(">2I", 2049, len(images)) + bytes(i % 10 for i in range(len(images))))):
