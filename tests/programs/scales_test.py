@@ -177,6 +177,14 @@ class Scales(DataFiles):
                     here, there = ("-1", "0") if name == "bytes" else ("0", "-1")
                     self.assertEqual(f": its numbers are from {here} on, and the model was trained on numbers from {there} on, up to 1; both" in said, name != other, said)
 
+    def test_whole_numbers_that_go_on_are_not_told(self):
+        header = "month,quarter,label"
+        self.assert_ok(self.train("mlp", self.table(header, [f"{i % 5 + 1},{i % 2 + 1},{i % 2}" for i in range(60)]), "--checkpoint-dir", self.ck))
+        later = self.table(header, [f"{i % 7 + 6},{(3, 4, 4)[i % 3]},{i % 2}" for i in range(60)], "later.csv")
+        self.assertNotIn("in the training", self.said_of(later))
+        far = self.table(header, [f"{i % 5 + 13},1,{i % 2}" for i in range(60)], "far.csv")
+        self.assertIn('column 1 "month" (1 to 5 in the training)', self.said_of(far))
+
     def test_more_classes_than_a_million_are_refused(self):
         table = self.table("a,label", [f"{i},{2000000000 * (i % 2)}" for i in range(30)])
         self.assert_one_line(self.train("mlp", table, "--loss", "softmax"), 1, "labels up to 2000000000 would be 2000000001 classes", "--loss mse finds numbers")
