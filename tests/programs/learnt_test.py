@@ -77,6 +77,24 @@ class Learnt(DataFiles):
                 said = self.evaluated(self.table("a,label", test, "other.csv"))[1]
                 self.assertEqual("samples that the training had are among these" in said, test[0] in learnt, said)
 
+    def test_pixels_are_the_same_as_bytes_and_as_numbers_up_to_1(self):
+        learnt, new = ([self.numbers.randbytes(784) for _ in range(60)] for _ in range(2))
+
+        def as_bytes(name, images, split):
+            return self.npy(self.folder / name, images, split)
+
+        def as_floats(name, images, split):
+            folder = as_bytes(name, images, split)
+            (folder / f"x_{split}.npy").write_bytes(npy("<f4", f"({len(images)}, 784)", struct.pack(f"<{784 * len(images)}f", *(pixel / 255 for image in images for pixel in image))))
+            return folder
+
+        for write, other in ((as_bytes, as_floats), (as_floats, as_bytes)):
+            self.ck = self.folder / f"ck-{write.__name__}"
+            self.assert_ok(self.train("mlp", write(write.__name__, learnt, "train"), "--checkpoint-dir", self.ck))
+            for name, images in (("learnt", learnt), ("new", new)):
+                said = self.evaluated(other(f"{name}-{write.__name__}", images, "test"))[1]
+                self.assertEqual(f"60 of 60 samples that the training had are among these 60, {LEARNT}" in said, images == learnt, said)
+
     def test_doubled_arrays_of_pictures_are_no_chance(self):
         learnt, new = ([bytes(self.numbers.choice((0, 0, 0, 90, 255)) for _ in range(784)) for _ in range(60)] for _ in range(2))
         both = self.folder / "both"
