@@ -60,6 +60,22 @@ class Hints(DataFiles):
         self.said("mlp", named, "--checkpoint-dir", self.ck)
         self.assertEqual(self.assert_ok(self.ask("--predict", path)).err.count("places"), 1)  # once is enough
 
+    def test_few_rows_of_words_without_names_lose_none(self):
+        words = self.folder / "words.csv"
+        words.write_text("".join(f"{'abc'[i % 3]},{'xyz'[i % 5 % 3]},{('yes', 'no')[i % 2]}\n" for i in range(60)))
+        self.said("mlp", words, "--checkpoint-dir", self.ck)
+        few = self.folder / "few.csv"
+        for rows in (["a,x"], ["a,x", "b,y", "c,z"], ["b,new", "c,z"][1:], ["a,x,yes", "b,y,no"]):
+            few.write_text("".join(row + "\n" for row in rows))
+            predicted = self.assert_ok(self.ask("--predict", few))
+            self.assertEqual(len(predicted.out.splitlines()), len(rows), predicted.out)
+            self.assertNotIn("had no names", predicted.err)
+        self.assertEqual(self.evaluated(few)[0], 2)
+        few.write_text("size,kind\na,x\n")
+        named = self.assert_ok(self.ask("--predict", few))
+        self.assertEqual(len(named.out.splitlines()), 1)
+        self.assertIn('taken by their places: 1 "size", 2 "kind"', named.err)
+
     def test_first_weights_of_columns_words_and_classes_in_another_order_are_told(self):
         def table(name, header, words, classes):
             return self.table(header, [f"{self.numbers.random():.4f},{i},{words[i % 3]},{classes[i % 2]}" for i in range(60)], name)
