@@ -215,6 +215,19 @@ class Hints(DataFiles):
         said = self.assert_ok(self.ask("--evaluate", "--data", copy)).err
         self.assertIn("these are the 200 lines of the training, so that only the", said)
         self.assertIn(f"{pieces[text]} pieces", said)
+        # Short lines are known together.
+        names, self.ck = self.folder / "names.txt", self.folder / "ck-names"
+
+        def short(count):
+            return "".join(f"{''.join(self.numbers.choice('abcdefghij') for _ in range(self.numbers.randrange(4, 12)))}\n" for _ in range(count))
+
+        names.write_text(short(1500))
+        self.said("gpt", names, *sizes, "--checkpoint-dir", self.ck)
+        for new, words in ((names.read_text()[1003:9000], "that the training had are among these"), (names.read_text(), "of the training, so that only the"), (short(1500), "all of it for testing")):
+            copy.write_text(new)
+            said = self.assert_ok(self.ask("--evaluate", "--data", copy)).err
+            self.assertIn(words, said)
+            self.assertEqual("the training had" in said, "had" in words, said)
         # One long line is known by its pieces.
         long, self.ck = self.folder / "long.txt", self.folder / "ck-long"
         long.write_text(alphabet.replace("\n", " ") + "".join(first).replace("\n", " "))
