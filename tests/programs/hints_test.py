@@ -60,6 +60,13 @@ class Hints(DataFiles):
         self.said("mlp", named, "--checkpoint-dir", self.ck)
         self.assertEqual(self.assert_ok(self.ask("--predict", path)).err.count("places"), 1)  # once is enough
 
+    def test_words_that_make_a_class_of_almost_each_row_are_refused(self):
+        table = self.table("a,cost", [f"{i},${i}.{i % 90 + 10}" for i in range(240)])
+        self.assert_one_line(self.train("mlp", table), 1, 't.csv: the labels are 240 words in', 'such as "$0.10"; --target names another column, numbers are written as 1234.5')
+        self.assert_one_line(self.train("mlp", table, "--loss", "mse"), 1, 'holds words, such as "$0.10", and --loss asks for numbers; a number is written as 1234.5')
+        self.said("mlp", table, "--loss", "softmax")
+        self.said("mlp", self.table("a,name", [f"{i},n{i // 3}" for i in range(400)]))
+
     def test_few_rows_of_words_without_names_lose_none(self):
         words = self.folder / "words.csv"
         words.write_text("".join(f"{'abc'[i % 3]},{'xyz'[i % 5 % 3]},{('yes', 'no')[i % 2]}\n" for i in range(60)))
