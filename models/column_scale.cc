@@ -106,6 +106,11 @@ bool is_of_another_size(const ColumnSizes& given, const ColumnSizes& trained, st
          (!is_known || differs(given.typical[i], trained.typical[i]));
 }
 
+// Of a column, as far as its ends tell.
+bool are_whole(const ColumnSizes& sizes, std::size_t i) {
+  return sizes.least[i] == std::floor(sizes.least[i]) && sizes.greatest[i] == std::floor(sizes.greatest[i]);
+}
+
 // Whether nearly all numbers lie where the training has none, and by far: Kelvin for Celsius, -3 for 3.
 bool is_outside(const ColumnSizes& given, const ColumnSizes& trained, std::size_t i) {
   constexpr float kFar = 0.4, kNear = 0.1, kNearOfOwn = 0.02, kFactor = 1.5;
@@ -119,9 +124,10 @@ bool is_outside(const ColumnSizes& given, const ColumnSizes& trained, std::size_
   if ((is_above ? middle - greatest : least - middle) <= kFar * span) return false;
   const float nearest = is_above ? greatest : least;
   if ((middle < 0) != (nearest < 0)) return true;
-  // What is counted goes on right behind the training's: numbers of rows, minutes.
+  // What is counted goes on right behind the training's: numbers of rows, minutes, months.
   const float own_span = given.greatest[i] - given.least[i];
-  const float gap = is_above ? given.least[i] - greatest : least - given.greatest[i];
+  const float step = are_whole(given, i) && are_whole(trained, i) ? 1 : 0;
+  const float gap = (is_above ? given.least[i] - greatest : least - given.greatest[i]) - step;
   if (gap >= 0 && gap <= kNear * span + kNearOfOwn * own_span) return false;
   // Years and other dates are of one size.
   const auto [smaller, larger] = std::minmax({std::abs(middle), std::abs(nearest)});

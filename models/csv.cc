@@ -52,7 +52,12 @@ class Reader {
           files_.front().has_names ? "; its first line holds the columns' names, and none follows" : "");
     finish_cells();
     read_thousands();
+    // Of several labels a cell may have none.
+    const bool may_be_split =
+        options_.known ? of_labels_.are_split() : labels() == 1 && cells_[features()].bars > 0;
+    if (!may_be_split) leave_out_unlabelled();
     if (options_.labelled && !options_.known) of_labels_.choose_kind(std::span(cells_).subspan(features()));
+    if (!of_labels_.are_split()) leave_out_unlabelled();
     decide();
     find_words();
     return table();
@@ -83,14 +88,16 @@ class Reader {
       file.check_columns(fields);
       note_lines(file);
       for (auto& [place, cells] : others) cells.add(file, place, fields[place]);
-      bool is_whole = true;
+      bool is_whole = true, is_labelled = true;
       for (std::size_t i = 0; i < columns(); ++i) {
         if (is_label(i) && file.labels.empty()) continue;
         const std::size_t place = place_in(file, i);
         const std::string_view field = fields[place];
         const std::int64_t empty = cells_[i].empty;
         const auto value = cells_[i].add(file, place, field);
-        is_whole &= cells_[i].empty == empty;
+        const bool is_empty = cells_[i].empty != empty;
+        is_whole &= !is_empty;
+        is_labelled &= !is_empty || !is_label(i);
         if (!value && !name_as_cell_ && file.has_names && !field.empty() && field == column(i).name)
           name_as_cell_ = detail::CellPlace{
               .file = file.name(), .line = file.line(), .column = place, .text = std::string(field)};
@@ -98,6 +105,7 @@ class Reader {
         else rows_.labels.push_back(value.value_or(-1));
         if (value && i == features()) of_labels_.note_spelling(field, *value);
       }
+      if (!is_labelled) unlabelled_.push_back(rows_.lines.size());
       rows_.lines.push_back(file.line());
       rows_.kept.push_back(is_whole || missing() != MissingCells::drop);
     }
@@ -120,6 +128,12 @@ class Reader {
   }
 
   MissingCells missing() const { return schema_.missing; }
+
+  // Nothing fills a label.
+  void leave_out_unlabelled() {
+    if (missing() == MissingCells::refuse) return;
+    for (const std::size_t row : unlabelled_) rows_.kept[row] = false;
+  }
 
   // Which cells with commas are numbers, and what points mean.
   void finish_cells() {
@@ -199,16 +213,15 @@ class Reader {
       if (!options_.known && !is_label(i) && cells.numbers == 0 && cells.words == 0)
         throw InvalidArgumentError("{}: column {} is empty; --ignore {} leaves it out", files_.front().name(),
                                    column(i).place + 1, column(i).place + 1);
-      if (cells.empty > 0 && !is_split &&
-          (missing() == MissingCells::refuse || (is_label(i) && missing() != MissingCells::drop)))
+      if (cells.empty > 0 && !is_split && missing() == MissingCells::refuse)
         throw InvalidArgumentError(
             "{}, line {}, column {}: an empty cell; {}", cells.first_empty.file, cells.first_empty.line,
             cells.first_empty.column + 1,
-            is_label(i)      ? "a sample needs its label, and --missing drop leaves such lines out"
-            : options_.known ? "a training with --missing mean, zero or drop takes it"
-            : has_words      ? "--missing mean or zero takes it as none of the column's words, and --missing "
-                               "drop leaves such lines out"
-                             : "--missing mean or zero fills it, and --missing drop leaves such lines out");
+            options_.known ? "a training with --missing mean, zero or drop takes it"
+            : is_label(i) ? "a sample needs its label, and --missing mean, zero or drop leaves such lines out"
+            : has_words   ? "--missing mean or zero takes it as none of the column's words, and --missing "
+                            "drop leaves such lines out"
+                          : "--missing mean or zero fills it, and --missing drop leaves such lines out");
       if (!has_words && cells.words > 0) detail::throw_no_number(cells.first_word);
       if (options_.known || has_words || is_label(i)) continue;
       column(i).mean = static_cast<float>(cells.sum / static_cast<double>(cells.numbers));
@@ -340,12 +353,16 @@ class Reader {
     const auto where = [&](const detail::CellPlace& first) {
       return "such as " + detail::place_text(first, files_.size() > 1);
     };
-    if (dropped > 0) {
-      const detail::CellPlace& of_label = cells_.back().first_empty;
+    const auto of_label = std::find_if(cells_.begin() + static_cast<std::ptrdiff_t>(features()), cells_.end(),
+                                       [](const ColumnCells& cells) { return cells.empty > 0; });
+    if (dropped > 0 && missing() != MissingCells::drop)
+      notes.push_back(fmt::format("left out: {} without a label ({})", count_of(dropped, "line"),
+                                  where(of_label->first_empty)));
+    if (dropped > 0 && missing() == MissingCells::drop) {
       notes.push_back(fmt::format("left out: {} with empty cells ({})", count_of(dropped, "line"),
                                   where(number != nullptr ? *number
                                         : word != nullptr ? *word
-                                                          : of_label)));
+                                                          : of_label->first_empty)));
       return fmt::format("{}", fmt::join(notes, ", "));
     }
     if (of_numbers > 0)
@@ -362,6 +379,7 @@ class Reader {
   TableSchema schema_;
   std::vector<ColumnCells> cells_;  // of the features, and of the label
   detail::CsvRows rows_;
+  std::vector<std::size_t> unlabelled_;  // rows
   detail::CsvLabels of_labels_{options_, files_, rows_, schema_};
   std::map<std::size_t, ColumnWords> words_;  // of the columns of words
   std::vector<std::string> notes_, column_warnings_;

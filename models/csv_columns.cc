@@ -124,6 +124,24 @@ bool stands_among_rows(CsvFile& file, const Fields& first) {
   return 2 * std::count(is_cell.begin(), is_cell.end(), true) > std::ssize(first);
 }
 
+// Of a later table's first line of words: whether most of them are words of the training's columns, as where
+// few rows have no names above them.
+bool is_known_row(const Fields& fields, const TableSchema& schema) {
+  std::vector<const TableColumn*> columns;
+  for (const TableColumn& feature : schema.features) columns.push_back(&feature);
+  const bool is_all = fields.size() == schema.columns;
+  if (is_all)
+    for (const TableColumn& label : schema.labels) columns.push_back(&label);
+  else if (fields.size() != columns.size()) return false;
+  std::ptrdiff_t known = 0;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const auto& words = columns[i]->words;
+    const std::string word = unquoted(fields[is_all ? columns[i]->place : i]);
+    known += std::find(words.begin(), words.end(), word) != words.end() ? 1 : 0;
+  }
+  return 2 * known > std::ssize(columns);
+}
+
 // As options take them.
 std::string names_of(const Fields& fields) {
   std::vector<std::string> names;
@@ -401,10 +419,13 @@ CsvColumns find_columns(std::vector<CsvFile>& files, const CsvOptions& options) 
     if (!file.next(fields)) throw InvalidArgumentError("{}: there are no samples in it", file.name());
     file.columns = fields.size();
     file.has_names = are_known_names(fields, options) || are_names(fields);
-    if (file.has_names && are_words(fields) && !are_known_names(fields, options) &&
-        stands_among_rows(file, fields)) {
-      file.has_names = false;
-      found.notes.push_back("the first line is a row, as its words are cells of the rows below, too");
+    if (file.has_names && are_words(fields) && !are_known_names(fields, options)) {
+      const bool is_known = options.known && is_known_row(fields, *options.known);
+      file.has_names = !is_known && !stands_among_rows(file, fields);
+      if (!file.has_names)
+        found.notes.push_back(
+            is_known ? "the first line is a row, as its words are those of the training's columns"
+                     : "the first line is a row, as its words are cells of the rows below, too");
     }
     if (!options.known && &file == &files.front()) find_schema(found, file, fields, options);
     if (found.schema.is_named && file.has_names) find_by_name(found, file, fields, options);

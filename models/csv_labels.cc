@@ -33,8 +33,11 @@ LabelKind label_kind_of_cells(const LabelCells& cells, const std::optional<Label
     throw InvalidArgumentError("{}: column {} holds words; of several targets each holds numbers", cells.file,
                                cells.column);
   if (cells.of_words && kind == LabelKind::numbers)
-    throw InvalidArgumentError("{}: column {} holds words, and --loss asks for numbers; leave --loss out",
-                               cells.file, cells.column);
+    throw InvalidArgumentError(
+        "{}: column {} holds words, such as {:?}, and --loss asks for numbers; a number is written as "
+        "1234.5, "
+        "and for classes leave --loss out",
+        cells.file, cells.column, cells.word);
   if (kind == LabelKind::one_class && cells.columns > 1)
     throw InvalidArgumentError("{}: --target names {} columns, and --loss softmax is for one; leave it out",
                                cells.file, cells.columns);
@@ -93,7 +96,8 @@ void CsvLabels::choose_kind(std::span<const ColumnCells> cells) {
                                             .of_words = has_words,
                                             .has_bars = has_words && columns() == 1 && of_words->bars > 0,
                                             .are_marks = columns() > 1 && !find(is_mark),
-                                            .have_fractions = !has_words && find(is_whole).has_value()},
+                                            .have_fractions = !has_words && find(is_whole).has_value(),
+                                            .word = has_words ? of_words->first_word.text : ""},
                                            options_.label_kind);
 }
 

@@ -29,6 +29,7 @@ struct LabelCells {
   bool has_bars = false;        // | between words of the only column
   bool are_marks = false;       // each cell of several columns is 0 or 1
   bool have_fractions = false;  // of numbers
+  std::string word = {};        // the first one
 };
 
 /// Words are classes, or labels where | stands between them. Of numbers those with fractions are no classes.

@@ -222,13 +222,27 @@ void check_options(const DataRequest& request, const SampleKind& kind) {
     throw InvalidArgumentError("--{} is for tables, and {} is none; leave it out", unused, kind.name);
 }
 
+// Words of which hardly two rows have the same: amounts in euros, names.
+void check_words(const SampleSet& train, std::int64_t few_classes) {
+  const SampleKind& kind = train.kind();
+  if (!kind.table || kind.class_names.empty() || kind.classes <= few_classes ||
+      2 * kind.classes <= train.size())
+    return;
+  throw InvalidArgumentError(
+      "{}: the labels are {} words in {} samples, such as {:?}; --target names another column, numbers are "
+      "written as 1234.5, and --loss softmax takes the words for classes",
+      kind.name, kind.classes, train.size(), kind.class_names.front());
+}
+
 // Numbers to find that happen to be whole.
 void check_classes(const DataRequest& request, const SampleSet& train) {
   constexpr std::int64_t kFewClasses = 100;
   const SampleKind& kind = train.kind();
   if (request.classes > 0 || request.label_kind || kind.label_kind != LabelKind::one_class ||
-      kind.dtype == DType::i32 || kind.classes <= std::max(train.size(), kFewClasses))
+      kind.dtype == DType::i32)
     return;
+  check_words(train, kFewClasses);
+  if (kind.classes <= std::max(train.size(), kFewClasses)) return;
   throw InvalidArgumentError(
       "{}: labels up to {} in {} samples; --loss mse finds them as numbers, --loss softmax takes them for {} "
       "classes, and words, as n7 for 7, are classes by their names",

@@ -119,7 +119,8 @@ void PictureLabels::choose_kind(const NamedImagesOptions& options) {
        .of_words = of_words != cells_.end(),
        .has_bars = columns_.size() == 1 && cells_.front().bars > 0,
        .are_marks = columns_.size() > 1 && all([](double one) { return one == 0 || one == 1; }),
-       .have_fractions = !all([](double one) { return std::isnan(one) || one == std::floor(one); })},
+       .have_fractions = !all([](double one) { return std::isnan(one) || one == std::floor(one); }),
+       .word = of_words == cells_.end() ? "" : of_words->first_word.text},
       options.label_kind);
 }
 

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <kolo/models/chance_twins.h>
+
 namespace kolo::models::detail {
 namespace {
 
@@ -49,6 +51,31 @@ std::uint64_t digest_of_words(std::span<const std::byte> bytes) {
     bytes = bytes.subspan(sizeof(word));
   }
   return digest_of_bytes(bytes, digest);
+}
+
+// Of numbers 0 to 1 that are pixels divided by 255 these pixels: both are the same to a model. Empty of
+// others.
+std::vector<std::byte> as_pixels(std::span<const float> numbers) {
+  constexpr float kRounding = 1e-3F;
+  std::vector<std::byte> pixels;
+  pixels.reserve(numbers.size());
+  for (const float number : numbers) {
+    const float scaled = number * 255, whole = std::nearbyint(scaled);
+    if (!(whole >= 0 && whole <= 255 && std::abs(scaled - whole) <= kRounding)) return {};
+    pixels.push_back(static_cast<std::byte>(whole));
+  }
+  return pixels;
+}
+
+std::uint64_t digest_of_array_row(const Tensor& x, std::int64_t row) {
+  const std::int64_t each = x.elements() / x.shape().dim(0);
+  if (x.dtype() == DType::f32)
+    if (const auto pixels = as_pixels(
+            x.span<float>().subspan(static_cast<std::size_t>(row * each), static_cast<std::size_t>(each)));
+        !pixels.empty())
+      return digest_of_words(pixels);
+  const std::int64_t bytes = x.bytes() / x.shape().dim(0);
+  return digest_of_words(std::span(x.raw() + row * bytes, static_cast<std::size_t>(bytes)));
 }
 
 // Of the first `count` rows together.
@@ -92,25 +119,6 @@ bool is_same(const SampleDigests& trained, const DataRequest& request, std::span
   return trained.all == 0 || digest_of_rows(contents, contents.count) == trained.all;
 }
 
-// Rows of which there are no others alike among these; none where these are few, so that other tables have
-// the same rows as well.
-std::vector<std::int64_t> telling_ones(const std::vector<std::int64_t>& places,
-                                       const SampleContents& contents) {
-  if (contents.bytes) return places;
-  std::vector<std::pair<std::uint64_t, std::int64_t>> sorted;
-  for (const std::int64_t place : places) sorted.emplace_back(contents.digest(place), place);
-  std::sort(sorted.begin(), sorted.end());
-  std::vector<std::int64_t> telling;
-  for (std::size_t i = 0; i < sorted.size(); ++i) {
-    const bool is_first = i == 0 || sorted[i - 1].first != sorted[i].first;
-    const bool is_last = i + 1 == sorted.size() || sorted[i + 1].first != sorted[i].first;
-    if (is_first && is_last) telling.push_back(sorted[i].second);
-  }
-  if (2 * telling.size() <= places.size()) return {};
-  std::sort(telling.begin(), telling.end());
-  return telling;
-}
-
 struct Estimate {
   std::size_t found = 0, kept = 0;  // of the starts of which some were found
   double samples = 0;               // of the data
@@ -149,16 +157,21 @@ bool is_told(const Estimate& estimate, std::int64_t count) {
          (estimate.found >= kFewFound && estimate.samples > kShareLearnt * static_cast<double>(count));
 }
 
+// "" of few.
+std::string learnt_text(const DataRequest& request, const Estimate& estimate,
+                        const SampleContents& contents) {
+  if (!is_told(estimate, contents.count)) return "";
+  return fmt::format(
+      "--data {}: {} of {} {} that the training had are among these {}, so that it may have learnt "
+      "from about {} of them: their accuracy is not that of new {}",
+      request.data.value_or(""), estimate.found, estimate.kept, contents.name, contents.count,
+      static_cast<std::int64_t>(estimate.samples), contents.name);
+}
+
 std::string text_of(const DataRequest& request, const Estimate& estimate, const SampleContents& contents) {
   const std::int64_t count = contents.count;
-  const std::string data = request.data.value_or("");
-  if (is_told(estimate, count))
-    return fmt::format(
-        "--data {}: {} of {} {} that the training had are among these {}, so that it may have learnt "
-        "from about {} of them: their accuracy is not that of new {}",
-        data, estimate.found, estimate.kept, contents.name, count,
-        static_cast<std::int64_t>(estimate.samples), contents.name);
-  if (!request.is_own) return "";
+  const std::string data = request.data.value_or(""), learnt = learnt_text(request, estimate, contents);
+  if (!learnt.empty() || !request.is_own) return learnt;
   return fmt::format("--data {}: it no longer holds the {} that the training had, and all {} are tested",
                      data, contents.name, count);
 }
@@ -180,41 +193,10 @@ SampleContents contents_of_rows(std::int64_t count, std::function<std::uint64_t(
 }
 
 SampleContents contents_of_array(const Tensor& x) {
-  const std::int64_t count = x.shape().dim(0), bytes = x.bytes() / std::max<std::int64_t>(count, 1);
-  return contents_of_rows(count, [x, bytes](std::int64_t row) {
-    return digest_of_words(std::span(x.raw() + row * bytes, static_cast<std::size_t>(bytes)));
-  });
-}
-
-double chance_of_twin(std::span<const std::uint64_t> sorted, std::int64_t among) {
-  const auto others = static_cast<double>(sorted.size()) - 1;
-  if (others < 1) return 0;
-  const double missing = 1 - std::min(1.0, static_cast<double>(among) / others);
-  double sum = 0;
-  for (std::size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
-    while (end < sorted.size() && sorted[end] == sorted[begin]) ++end;
-    const auto alike = static_cast<double>(end - begin);
-    if (alike > 1) sum += alike * (1 - std::pow(missing, alike - 1));
-  }
-  return sum / (others + 1);
-}
-
-double chance_of_twin(const SampleContents& contents, std::int64_t among) {
-  return contents.bytes ? 0 : chance_of_twin(sorted_digests(contents), among);
-}
-
-bool is_beyond_chance(double found, double asked, double chance) {
-  constexpr double kDeviations = 4;
-  const double by_chance = asked * chance;
-  return found > by_chance + kDeviations * std::sqrt(by_chance * (1 - chance));
-}
-
-std::vector<std::uint64_t> sorted_digests(const SampleContents& contents) {
-  std::vector<std::uint64_t> digests;
-  digests.reserve(static_cast<std::size_t>(contents.count));
-  for (std::int64_t place = 0; place < contents.count; ++place) digests.push_back(contents.digest(place));
-  std::sort(digests.begin(), digests.end());
-  return digests;
+  SampleContents contents =
+      contents_of_rows(x.shape().dim(0), [x](std::int64_t row) { return digest_of_array_row(x, row); });
+  contents.numbers = {x};
+  return contents;
 }
 
 SampleDigests digests_of(std::span<const std::int64_t> drawn, const SampleContents& contents) {
@@ -259,6 +241,13 @@ Seen seen_in_training(const DataRequest& request, std::span<const std::int64_t> 
                                 "not what is in them; a training that goes on there keeps it",
                                 data, contents.count)};
   return {.text = text_of(request, estimate, contents)};
+}
+
+std::string learnt_of_part(const DataRequest& request, const SampleContents& part) {
+  Estimate estimate;
+  for (const SampleDigests& trained : request.trained)
+    if (is_comparable(trained, part)) add_estimate(estimate, trained, part);
+  return learnt_text(request, estimate, part);
 }
 
 std::string learnt_before(const DataRequest& request, std::span<const std::int64_t> drawn,

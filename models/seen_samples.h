@@ -25,6 +25,8 @@ struct SampleContents {
   // Of pictures: bytes of the file, which cost no reading. A file of another length is another picture.
   std::function<std::uint64_t(std::int64_t place)> bytes = {};
   const char* name = "samples";  // what they are
+  // [N,…] f32 or u8: of rows, the numbers that they are made of; empty: nobody knows them.
+  std::vector<Tensor> numbers = {};
 };
 
 /// Of rows in memory, which stay there as long as this: digest says what is in one. All digests are made
@@ -32,19 +34,6 @@ struct SampleContents {
 SampleContents contents_of_rows(std::int64_t count, std::function<std::uint64_t(std::int64_t row)> digest);
 /// Of an array [N,…]: a sample by its elements.
 SampleContents contents_of_array(const Tensor& x);
-
-/// Of all of them, sorted.
-std::vector<std::uint64_t> sorted_digests(const SampleContents& contents);
-
-/// How likely a further sample of the same kind is alike one of `among` of these: rows of few different
-/// values coincide by chance. By how many of these are alike others of them. sorted: digests of all, at least
-/// `among`.
-double chance_of_twin(std::span<const std::uint64_t> sorted, std::int64_t among);
-/// The same; 0 of pictures, which never do.
-double chance_of_twin(const SampleContents& contents, std::int64_t among);
-
-/// Whether so many of `asked` samples coincide that chance does not explain it. chance: of one.
-bool is_beyond_chance(double found, double asked, double chance);
 
 /// By which samples are known again of which these were drawn for testing and the others learnt from.
 SampleDigests digests_of(std::span<const std::int64_t> drawn, const SampleContents& contents);
@@ -66,6 +55,9 @@ struct Seen {
 /// was learnt.
 Seen seen_in_training(const DataRequest& request, std::span<const std::int64_t> drawn,
                       const SampleContents& contents);
+
+/// Of data with a part for testing of its own, this: the estimate alone.
+std::string learnt_of_part(const DataRequest& request, const SampleContents& part);
 
 /// Of a training that goes on, or begins with the weights of another one: what to say where samples are for
 /// testing from which these have learnt, because rows were moved or another seed has drawn; "" where there

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include <kolo/models/chance_twins.h>
 #include <kolo/models/data_splits.h>
 
 namespace kolo::models::detail {
@@ -66,7 +67,7 @@ std::string warning_of_shared(const SampleContents& train, const std::string& tr
     shared += std::binary_search(learnt.begin(), learnt.end(), test.digest(row)) ? 1 : 0;
   if (shared < std::min(kFew, test.count)) return "";
   if (!is_beyond_chance(static_cast<double>(shared), static_cast<double>(test.count),
-                        chance_of_twin(learnt, train.count)))
+                        chance_of_twin(train, train.count)))
     return "";
   return text_of("", shared, test.count, test_name, train_name);
 }
@@ -80,8 +81,10 @@ void LearntPart::learn(SampleContents contents, std::string name) {
 
 std::vector<std::string> LearntPart::warnings_of(const SampleContents& test, const std::string& name) const {
   std::vector<std::string> warnings;
+  const std::string shared = warning_of_shared(learnt_, name_, test, name);
   if (!request_.is_own) warnings.push_back(seen_in_training(request_, {}, test).text);
-  warnings.push_back(warning_of_shared(learnt_, name_, test, name));
+  else if (shared.empty()) warnings.push_back(learnt_of_part(request_, test));
+  warnings.push_back(shared);
   std::erase(warnings, "");
   return warnings;
 }

@@ -72,13 +72,17 @@ CsvTable rows_of(const CsvTable& table, const std::vector<std::int64_t>& rows) {
 
 // A row by its numbers and its label, which stay in memory as long as this.
 SampleContents row_contents(const CsvTable& table) {
-  return contents_of_rows(table.y.shape().dim(0), [x = table.x, y = table.y](std::int64_t row) {
-    const auto bytes_of = [row](const Tensor& rows) {
-      const std::int64_t bytes = rows.bytes() / rows.shape().dim(0);
-      return std::span(rows.raw() + row * bytes, static_cast<std::size_t>(bytes));
-    };
-    return digest_of_bytes(bytes_of(y), digest_of_bytes(bytes_of(x)));
-  });
+  SampleContents contents =
+      contents_of_rows(table.y.shape().dim(0), [x = table.x, y = table.y](std::int64_t row) {
+        const auto bytes_of = [row](const Tensor& rows) {
+          const std::int64_t bytes = rows.bytes() / rows.shape().dim(0);
+          return std::span(rows.raw() + row * bytes, static_cast<std::size_t>(bytes));
+        };
+        return digest_of_bytes(bytes_of(y), digest_of_bytes(bytes_of(x)));
+      });
+  contents.numbers = {table.x};
+  if (table.y.dtype() == DType::f32) contents.numbers.push_back(table.y);
+  return contents;
 }
 
 // Of labels that are numbers.

@@ -21,7 +21,8 @@ using Found = std::shared_ptr<const SampleSet>;
 
 constexpr double kTrainingText = 0.9;  // share of a text; the rest is for testing
 
-// By its lines a text is known again, and by pieces of very long ones. Short ones other texts have as well.
+// By its lines a text is known again, by pieces of very long ones, and of many short ones together. A short
+// one other texts have as well.
 struct Lines {
   std::string text;
   std::vector<std::pair<std::size_t, std::size_t>> places = {};  // begin and length
@@ -45,15 +46,25 @@ std::size_t end_of_piece(std::string_view text, std::size_t from, std::size_t li
 }
 
 std::shared_ptr<const Lines> lines_of(const Text& text) {
-  constexpr std::size_t kShort = 24, kLong = 4096;
+  constexpr std::size_t kShort = 24, kLong = 4096, kManyShort = 256;
   const auto lines = std::make_shared<Lines>();
   lines->text.reserve(text.tokens().size());
   for (const std::int32_t token : text.tokens())
     lines->text += text.alphabet()[static_cast<std::size_t>(token)];
   const std::string& all = lines->text;
+  const auto end_of_line = [&](std::size_t begin) { return std::min(all.find('\n', begin), all.size()); };
+  // Many short lines one behind the other are as a long one: a list of names.
+  const auto end_of_short = [&](std::size_t begin) {
+    std::size_t end = begin;
+    for (std::size_t next = begin; next < all.size() && end_of_line(next) - next < kShort; next = end + 1)
+      end = end_of_line(next);
+    return end;
+  };
   for (std::size_t begin = 0; begin < all.size();) {
-    const std::size_t line_end = std::min(all.find('\n', begin), all.size());
-    const bool is_long = line_end - begin > kLong;
+    const std::size_t short_end = end_of_short(begin);
+    const bool are_short = short_end - begin >= kManyShort;
+    const std::size_t line_end = are_short ? short_end : end_of_line(begin);
+    const bool is_long = are_short || line_end - begin > kLong;
     lines->are_cut |= is_long;
     for (std::size_t end = begin; begin < line_end; begin = end) {
       end = is_long ? end_of_piece(all, begin + kShort, line_end) : line_end;

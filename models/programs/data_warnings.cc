@@ -203,6 +203,57 @@ void hint_at_normalize(const SampleSet& train) {
                 fmt::join(why, ", and "));
 }
 
+// Of a table's elements what each is: `column 2 "size"`, or `the word "red" of column 3 "colour"`.
+std::vector<std::string> meanings_of(const TableSchema& table, bool with_names) {
+  std::vector<std::string> meanings;
+  for (const TableColumn& column : table.features) {
+    const std::string name =
+        with_names ? fmt::format("column {:?}", column.name) : fmt::format("column {}", column.place + 1);
+    if (column.words.empty()) meanings.push_back(name);
+    for (const std::string& word : column.words)
+      meanings.push_back(fmt::format("the word {:?} of {}", word, name));
+  }
+  return meanings;
+}
+
+// The first meaning that is another one there: `column "b" is here what column "a" is there`.
+std::string first_other(const std::vector<std::string>& here, const std::vector<std::string>& there) {
+  if (here.size() != there.size()) return "";
+  const auto [other, was] = std::mismatch(here.begin(), here.end(), there.begin());
+  return other == here.end() ? "" : fmt::format("{} takes the place that {} had there", *other, *was);
+}
+
+std::vector<std::string> classes_of(const std::vector<std::string>& names, std::int64_t classes,
+                                    LabelKind kind) {
+  const char* const what = kind == LabelKind::one_class ? "class"
+                           : kind == LabelKind::several ? "label"
+                                                        : "number";
+  std::vector<std::string> found;
+  for (std::int64_t i = 0; i < classes; ++i)
+    found.push_back(fmt::format("the {} {:?}", what,
+                                names.empty() ? std::to_string(i) : names[static_cast<std::size_t>(i)]));
+  return found;
+}
+
+// Weights know no names: of the columns, words and classes of another training they go by places.
+void warn_of_first_weights(const TrainOptions& options, const SampleKind& kind) {
+  const auto weights = options.found ? std::nullopt : config_of_weights(options);
+  if (!weights) return;
+  std::string other;
+  if (kind.table && weights->table) {
+    const bool with_names = kind.table->is_named && weights->table->is_named;
+    other = first_other(meanings_of(*kind.table, with_names), meanings_of(*weights->table, with_names));
+  }
+  if (other.empty() && weights->label_kind == kind.label_kind && weights->classes == kind.classes)
+    other = first_other(classes_of(kind.class_names, kind.classes, kind.label_kind),
+                        classes_of(weights->class_names, kind.classes, kind.label_kind));
+  if (!other.empty())
+    log_warning(
+        "--init-from {}: {}, and weights are taken by places: in another order, or of other meanings, they "
+        "are wrong until the training has changed them",
+        options.init_from, other);
+}
+
 }  // namespace
 
 void warn_of_data(const TrainOptions& options, const TrainingData& data) {
@@ -214,6 +265,7 @@ void warn_of_data(const TrainOptions& options, const TrainingData& data) {
       if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end()) log_warning("{}", warning);
   warn_of_classes(data);
   warn_of_scale(options, data);
+  if (data.train) warn_of_first_weights(options, data.kind());
   if (data.train && !options.normalize && !options.found && data.kind().dtype == DType::f32)
     hint_at_normalize(*data.train);
 }

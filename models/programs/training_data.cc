@@ -33,18 +33,6 @@ namespace {
 constexpr char kOutputDeviation[] = "output/deviation";
 constexpr std::int64_t kMostRead = 10000, kMostDecoded = 1000;  // samples that --normalize looks at
 
-// By the weights that --init-from names: of a checkpoint folder, or a file in it. Other folders have other
-// files of that name.
-std::vector<SampleDigests> learnt_by(const std::string& weights) {
-  try {
-    const std::filesystem::path path(weights);
-    const auto found = load_folder_config(detail::is_folder(path) ? weights : folder_of(weights));
-    return found ? found->trained : std::vector<SampleDigests>{};
-  } catch (const DataLossError&) {
-    return {};
-  }
-}
-
 DataRequest request_of(const TrainOptions& options) {
   const Model& model = find_model(options.model);
   DataRequest request{.data = options.data, .sample = model.sample, .input = model.input};
@@ -70,7 +58,8 @@ DataRequest request_of(const TrainOptions& options) {
     request.is_own = is_known && is_same_data(options.switches.at("data"), trained_on->second);
     request.whole = options.evaluate && is_known && (!request.is_own || !request.trained.empty());
   }
-  if (!options.found && !options.init_from.empty()) request.trained = learnt_by(options.init_from);
+  if (const auto weights = config_of_weights(options); weights && !options.found)
+    request.trained = weights->trained;
   if (options.context) request.sample = {*options.context};
   return request;
 }
@@ -124,6 +113,16 @@ void check_augmentation(const TrainOptions& options, const TrainingData& data) {
 }
 
 }  // namespace
+
+std::optional<FolderConfig> config_of_weights(const TrainOptions& options) {
+  const std::string& weights = options.init_from;  // a folder of checkpoints, or a file in one
+  try {
+    if (weights.empty() || !options.init_names.empty()) return std::nullopt;
+    return load_folder_config(detail::is_folder(weights) ? weights : folder_of(weights));
+  } catch (const DataLossError&) {
+    return std::nullopt;
+  }
+}
 
 TrainingData load_training_data(const TrainOptions& options, bool training) {
   const DataRequest request = request_of(options);

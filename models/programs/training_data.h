@@ -22,6 +22,9 @@ inline constexpr char kInputMean[] = "input/mean";
 /// What of a checkpoint folder lists TrainingData::drawn, a name a line.
 inline constexpr char kDrawnFile[] = "testing.txt";
 
+/// config.json of the folder from which --init-from takes its weights; nothing where it has none.
+std::optional<FolderConfig> config_of_weights(const TrainOptions& options);
+
 struct TrainingData {
   std::shared_ptr<const SampleSet> train;  // nullptr: it was not asked for
   std::shared_ptr<const SampleSet> test;   // nullptr: there is none

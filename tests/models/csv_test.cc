@@ -314,9 +314,17 @@ TEST_F(Csv, FillsAnotherTableWithTheMeansOfTheFirst) {
 }
 
 TEST_F(Csv, NeverFillsALabel) {
-  refuse("a,label\n1,0\n2,\n", "line 3, column 2: an empty cell; a sample needs its label",
-         {.missing = MissingCells::mean});
-  EXPECT_EQ(read("a,label\n1,0\n2,\n", {.missing = MissingCells::drop}).y.elements(), 1);
+  refuse("a,label\n1,0\n2,\n",
+         "line 3, column 2: an empty cell; a sample needs its label, and --missing mean, zero or drop");
+  const std::string text = "a,label\n1,0\n2,\n,1\n";
+  EXPECT_EQ(read(text, {.missing = MissingCells::drop}).y.elements(), 1);
+  const CsvTable filled = read(text, {.missing = MissingCells::mean});
+  EXPECT_THAT(filled.x.span<float>(), ElementsAre(1, 1.5F));
+  EXPECT_THAT(filled.note, AllOf(HasSubstr("left out: 1 line without a label (such as line 3"),
+                                 HasSubstr("1 empty cell: mean (such as line 4")));
+  EXPECT_EQ(
+      read("a,t,u\n1,0,1\n2,,1\n3,1,0\n", {.target = "t,u", .missing = MissingCells::zero}).y.elements(), 4);
+  EXPECT_EQ(read("a,label\n1,x|y\n2,\n", {.missing = MissingCells::zero}).y.shape().dim(0), 2);
 }
 
 TEST_F(Csv, FindsSemicolonsWithDecimalCommasAndTabs) {

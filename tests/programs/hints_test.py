@@ -60,6 +60,43 @@ class Hints(DataFiles):
         self.said("mlp", named, "--checkpoint-dir", self.ck)
         self.assertEqual(self.assert_ok(self.ask("--predict", path)).err.count("places"), 1)  # once is enough
 
+    def test_words_that_make_a_class_of_almost_each_row_are_refused(self):
+        table = self.table("a,cost", [f"{i},${i}.{i % 90 + 10}" for i in range(240)])
+        self.assert_one_line(self.train("mlp", table), 1, 't.csv: the labels are 240 words in', 'such as "$0.10"; --target names another column, numbers are written as 1234.5')
+        self.assert_one_line(self.train("mlp", table, "--loss", "mse"), 1, 'holds words, such as "$0.10", and --loss asks for numbers; a number is written as 1234.5')
+        self.said("mlp", table, "--loss", "softmax")
+        self.said("mlp", self.table("a,name", [f"{i},n{i // 3}" for i in range(400)]))
+
+    def test_few_rows_of_words_without_names_lose_none(self):
+        words = self.folder / "words.csv"
+        words.write_text("".join(f"{'abc'[i % 3]},{'xyz'[i % 5 % 3]},{('yes', 'no')[i % 2]}\n" for i in range(60)))
+        self.said("mlp", words, "--checkpoint-dir", self.ck)
+        few = self.folder / "few.csv"
+        for rows in (["a,x"], ["a,x", "b,y", "c,z"], ["b,new", "c,z"][1:], ["a,x,yes", "b,y,no"]):
+            few.write_text("".join(row + "\n" for row in rows))
+            predicted = self.assert_ok(self.ask("--predict", few))
+            self.assertEqual(len(predicted.out.splitlines()), len(rows), predicted.out)
+            self.assertNotIn("had no names", predicted.err)
+        self.assertEqual(self.evaluated(few)[0], 2)
+        few.write_text("size,kind\na,x\n")
+        named = self.assert_ok(self.ask("--predict", few))
+        self.assertEqual(len(named.out.splitlines()), 1)
+        self.assertIn('taken by their places: 1 "size", 2 "kind"', named.err)
+
+    def test_first_weights_of_columns_words_and_classes_in_another_order_are_told(self):
+        def table(name, header, words, classes):
+            return self.table(header, [f"{self.numbers.random():.4f},{i},{words[i % 3]},{classes[i % 2]}" for i in range(60)], name)
+
+        header, words, classes = "a,b,colour,label", ("red", "green", "blue"), ("neg", "pos")
+        first = table("first.csv", header, words, classes)
+        self.said("mlp", first, "--checkpoint-dir", self.ck)
+        self.said("mlp", first, "--checkpoint-dir", self.folder / "second", "--seed", 2)
+        for name, other, told in (("same", (header, words, classes), None), ("columns", ("b,a,colour,label", words, classes), 'column "b" takes the place that column "a" had there'),
+                                  ("words", (header, ("red", "aqua", "blue"), classes), 'the word "aqua" of column "colour" takes the place that the word "blue" of column "colour" had there'),
+                                  ("classes", (header, words, ("z_neg", "a_pos")), 'the class "a_pos" takes the place that the class "neg" had there')):
+            said = self.said("mlp", table(f"{name}.csv", *other), "--init-from", self.ck)
+            (self.assertIn if told else self.assertNotIn)(f"--init-from {self.ck}: {told}" if told else "takes the place", said)
+
     def test_what_stands_in_lines_that_are_dropped_is_no_class_and_no_word(self):
         rows = [f"{i},{'uv'[i % 2]},{'xy'[i % 2]}" for i in range(60)] + [",rare,none"]
         said = self.said("mlp", self.table("a,b,label", rows), "--missing", "drop")
@@ -185,6 +222,19 @@ class Hints(DataFiles):
         said = self.assert_ok(self.ask("--evaluate", "--data", copy)).err
         self.assertIn("these are the 200 lines of the training, so that only the", said)
         self.assertIn(f"{pieces[text]} pieces", said)
+        # Short lines are known together.
+        names, self.ck = self.folder / "names.txt", self.folder / "ck-names"
+
+        def short(count):
+            return "".join(f"{''.join(self.numbers.choice('abcdefghij') for _ in range(self.numbers.randrange(4, 12)))}\n" for _ in range(count))
+
+        names.write_text(short(1500))
+        self.said("gpt", names, *sizes, "--checkpoint-dir", self.ck)
+        for new, words in ((names.read_text()[1003:9000], "that the training had are among these"), (names.read_text(), "of the training, so that only the"), (short(1500), "all of it for testing")):
+            copy.write_text(new)
+            said = self.assert_ok(self.ask("--evaluate", "--data", copy)).err
+            self.assertIn(words, said)
+            self.assertEqual("the training had" in said, "had" in words, said)
         # One long line is known by its pieces.
         long, self.ck = self.folder / "long.txt", self.folder / "ck-long"
         long.write_text(alphabet.replace("\n", " ") + "".join(first).replace("\n", " "))

@@ -62,6 +62,55 @@ class Learnt(DataFiles):
         moved = self.table(header, rows[::-1], "moved.csv")
         self.assertIn("64 of 64 samples that the training had are among these 600", self.evaluated(moved)[1])
 
+    def test_copies_in_a_table_are_no_chance(self):
+        rows, new, pair = self.rows(200), self.rows(100), self.folder / "pair"
+        pair.mkdir()
+        for name, learnt in (("twice", 2 * rows), ("drawn", [self.numbers.choice(rows) for _ in rows])):
+            self.ck = self.folder / name
+            self.table("a,label", learnt, "pair/train.csv")
+            for test in (sorted(set(learnt)), new):
+                self.table("a,label", test, "pair/test.csv")
+                said = self.assert_ok(self.train("mlp", pair, steps=1)).err
+                self.assertEqual(f"{len(test)} of {len(test)} samples for testing stand in train.csv, too" in said, test != new, said)
+            self.assert_ok(self.train("mlp", self.table("a,label", learnt, f"{name}.csv"), "--checkpoint-dir", self.ck))
+            for test in (sorted(set(learnt)), sorted(set(learnt))[::2], learnt[:120], new, 2 * new):
+                said = self.evaluated(self.table("a,label", test, "other.csv"))[1]
+                self.assertEqual("samples that the training had are among these" in said, test[0] in learnt, said)
+
+    def test_pixels_are_the_same_as_bytes_and_as_numbers_up_to_1(self):
+        learnt, new = ([self.numbers.randbytes(784) for _ in range(60)] for _ in range(2))
+
+        def as_bytes(name, images, split):
+            return self.npy(self.folder / name, images, split)
+
+        def as_floats(name, images, split):
+            folder = as_bytes(name, images, split)
+            (folder / f"x_{split}.npy").write_bytes(npy("<f4", f"({len(images)}, 784)", struct.pack(f"<{784 * len(images)}f", *(pixel / 255 for image in images for pixel in image))))
+            return folder
+
+        for write, other in ((as_bytes, as_floats), (as_floats, as_bytes)):
+            self.ck = self.folder / f"ck-{write.__name__}"
+            self.assert_ok(self.train("mlp", write(write.__name__, learnt, "train"), "--checkpoint-dir", self.ck))
+            for name, images in (("learnt", learnt), ("new", new)):
+                said = self.evaluated(other(f"{name}-{write.__name__}", images, "test"))[1]
+                self.assertEqual(f"60 of 60 samples that the training had are among these 60, {LEARNT}" in said, images == learnt, said)
+
+    def test_doubled_arrays_of_pictures_are_no_chance(self):
+        learnt, new = ([bytes(self.numbers.choice((0, 0, 0, 90, 255)) for _ in range(784)) for _ in range(60)] for _ in range(2))
+        both = self.folder / "both"
+        self.npy(both, 2 * learnt, "train")
+        for tested in (learnt, new):
+            said = self.assert_ok(self.train("mlp", self.npy(both, tested, "test"))).err
+            self.assertEqual("60 of 60 samples for testing stand in x_train.npy, too" in said, tested == learnt, said)
+
+    def test_rows_of_a_sensor_that_is_off_are_chance(self):
+        def measured(count):
+            return [f"{self.numbers.random()},{self.numbers.random()},{i % 2}" if i % 3 else "0,0,0" for i in range(count)]
+
+        header = "a,b,label"
+        self.assert_ok(self.train("mlp", self.table(header, measured(300)), "--checkpoint-dir", self.ck))
+        self.assertNotIn("the training had", self.evaluated(self.table(header, measured(200), "other.csv"))[1])
+
     def test_first_weights_that_have_learnt_what_is_drawn_for_testing_are_told(self):
         rows, before = self.rows(200), self.folder / "before"
         table = self.table("a,label", rows)
@@ -122,6 +171,23 @@ class Learnt(DataFiles):
                 tested, said = self.evaluated(data)
                 self.assertEqual(tested, 100)
                 self.assertEqual(f"64 of 64 samples that the training had are among these 100, {LEARNT} 100 of them" in said, is_told, said)
+
+    def test_an_evaluation_of_the_own_folder_tells_what_the_training_has_learnt(self):
+        rows, pair = self.rows(200), self.folder / "pair"
+        pair.mkdir()
+        self.table("a,label", rows, "pair/train.csv")
+        for name, test, is_told in (("same", rows, True), ("new", self.rows(100), False)):
+            self.ck = self.folder / name
+            self.table("a,label", test, "pair/test.csv")
+            self.assert_ok(self.train("mlp", pair, "--checkpoint-dir", self.ck))
+            self.assertEqual(f"that the training had are among these {len(test)}, {LEARNT}" in self.assert_ok(self.ask("--evaluate")).err, is_told)
+            went_on = self.assert_ok(self.ask("--steps", 3)).err
+            self.assertEqual("samples for testing stand in train.csv" in went_on, is_told)
+            self.assertNotIn(LEARNT, went_on)
+        self.ck = self.folder / "on"
+        self.table("a,label", rows, "pair/test.csv"), self.table("a,label", self.rows(200), "pair/train.csv")
+        for asked in (self.train("mlp", pair, "--init-from", self.folder / "same", "--checkpoint-dir", self.ck), self.ask("--evaluate")):
+            self.assertIn(LEARNT, self.assert_ok(asked).err)
 
     def idx(self, folder, images, split):
         folder.mkdir(exist_ok=True)

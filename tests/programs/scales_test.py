@@ -177,6 +177,28 @@ class Scales(DataFiles):
                     here, there = ("-1", "0") if name == "bytes" else ("0", "-1")
                     self.assertEqual(f": its numbers are from {here} on, and the model was trained on numbers from {there} on, up to 1; both" in said, name != other, said)
 
+    def test_pixels_that_a_mean_and_a_deviation_have_moved_are_told(self):
+        learnt = self.arrays("learnt", "|u1", 1, count=40)
+        normal = self.folder / "normal"
+        for split in ("train", "test"):
+            self.arrays("normal", "<f4", 1, split=split, count=40)
+            pixels = [self.numbers.choice((0, 0, self.numbers.randrange(256))) for _ in range(40 * 784)]
+            (normal / f"x_{split}.npy").write_bytes(npy("<f4", "(40, 28, 28)", struct.pack(f"<{len(pixels)}f", *((pixel / 255 - 0.1307) / 0.3081 for pixel in pixels))))
+        for folder, other, words in ((learnt, normal, r"from -0\.42\d* on, and the model was trained on numbers from 0 on"),
+                                     (normal, self.arrays("bytes", "|u1", 1, split="test", count=40), r"from 0 on, and the model was trained on numbers from -0\.42\d* on")):
+            self.ck = self.folder / f"ck-{folder.name}"
+            self.assert_ok(self.train("lenet", folder, "--checkpoint-dir", self.ck))
+            self.assertRegex(self.assert_ok(self.ask("--evaluate", "--data", other)).err, words)
+        self.assertNotIn("trained on numbers", self.assert_ok(self.ask("--evaluate")).err)
+
+    def test_whole_numbers_that_go_on_are_not_told(self):
+        header = "month,quarter,label"
+        self.assert_ok(self.train("mlp", self.table(header, [f"{i % 5 + 1},{i % 2 + 1},{i % 2}" for i in range(60)]), "--checkpoint-dir", self.ck))
+        later = self.table(header, [f"{i % 7 + 6},{(3, 4, 4)[i % 3]},{i % 2}" for i in range(60)], "later.csv")
+        self.assertNotIn("in the training", self.said_of(later))
+        far = self.table(header, [f"{i % 5 + 13},1,{i % 2}" for i in range(60)], "far.csv")
+        self.assertIn('column 1 "month" (1 to 5 in the training)', self.said_of(far))
+
     def test_more_classes_than_a_million_are_refused(self):
         table = self.table("a,label", [f"{i},{2000000000 * (i % 2)}" for i in range(30)])
         self.assert_one_line(self.train("mlp", table, "--loss", "softmax"), 1, "labels up to 2000000000 would be 2000000001 classes", "--loss mse finds numbers")
