@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <kolo/models/seen_samples.h>
+#include <kolo/models/sample_contents.h>
 
 namespace kolo::models::detail {
 

@@ -1,7 +1,6 @@
 // Whether other data hold the samples of an earlier training, wherever they lie now.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -10,30 +9,9 @@
 
 #include <kolo/models/data.h>
 #include <kolo/models/data_splits.h>
+#include <kolo/models/sample_contents.h>
 
 namespace kolo::models::detail {
-
-inline constexpr std::uint64_t kDigestOfNothing = 0xcbf29ce484222325;
-/// A number of these bytes (FNV-1a). before: of those in front of them. A faster hash would draw other
-/// pictures for testing than folders of checkpoints so far have trained without.
-std::uint64_t digest_of_bytes(std::span<const std::byte> bytes, std::uint64_t before = kDigestOfNothing);
-
-/// What samples are known again by: what is in them, whatever they are called and wherever they lie.
-struct SampleContents {
-  std::int64_t count = 0;
-  std::function<std::uint64_t(std::int64_t place)> digest;
-  // Of pictures: bytes of the file, which cost no reading. A file of another length is another picture.
-  std::function<std::uint64_t(std::int64_t place)> bytes = {};
-  const char* name = "samples";  // what they are
-  // [N,…] f32 or u8: of rows, the numbers that they are made of; empty: nobody knows them.
-  std::vector<Tensor> numbers = {};
-};
-
-/// Of rows in memory, which stay there as long as this: digest says what is in one. All digests are made
-/// when the first is asked for.
-SampleContents contents_of_rows(std::int64_t count, std::function<std::uint64_t(std::int64_t row)> digest);
-/// Of an array [N,…]: a sample by its elements.
-SampleContents contents_of_array(const Tensor& x);
 
 /// By which samples are known again of which these were drawn for testing and the others learnt from.
 SampleDigests digests_of(std::span<const std::int64_t> drawn, const SampleContents& contents);

@@ -109,9 +109,11 @@ std::string note_of_shared(const std::vector<std::int64_t>& drawn, const SampleC
       shared.insert(one);
   const std::int64_t count = std::count_if(of_drawn.begin(), of_drawn.end(),
                                            [&](std::uint64_t one) { return shared.contains(one); });
-  return count < kFew || 10 * count <= std::ssize(drawn)
-             ? ""
-             : fmt::format("{} of these stand in the training, too", count);
+  if (count < kFew || 10 * count <= std::ssize(drawn)) return "";
+  const double chance = chance_of_twin(contents, contents.count - std::ssize(drawn));
+  return is_beyond_chance(static_cast<double>(count), static_cast<double>(drawn.size()), chance)
+             ? fmt::format("{} of these stand in the training, too", count)
+             : "";
 }
 
 }  // namespace kolo::models::detail

@@ -32,7 +32,7 @@ class LearntPart {
 };
 
 /// Of rows that were drawn from one table: `31 of these stand in the training, too`, where they are more than
-/// a tenth of them; else "". Tables of few different values hold such rows, so that it is no warning.
+/// a tenth of them and more than coincide by chance; else "".
 std::string note_of_shared(const std::vector<std::int64_t>& drawn, const SampleContents& contents);
 
 }  // namespace kolo::models::detail

@@ -14,6 +14,7 @@
 #include <kolo/core/base/process.h>
 #include <kolo/models/column_scale.h>
 #include <kolo/models/csv_columns.h>
+#include <kolo/models/csv_fields.h>
 #include <kolo/models/samples_internal.h>
 
 namespace kolo::models {
@@ -219,7 +220,7 @@ std::vector<std::string> meanings_of(const TableSchema& table, bool with_names) 
 // The first meaning that is another one there: `column "b" is here what column "a" is there`.
 std::string first_other(const std::vector<std::string>& here, const std::vector<std::string>& there) {
   if (here.size() != there.size()) return "";
-  const auto [other, was] = std::mismatch(here.begin(), here.end(), there.begin());
+  const auto [other, was] = std::mismatch(here.begin(), here.end(), there.begin(), detail::is_same_name);
   return other == here.end() ? "" : fmt::format("{} takes the place that {} had there", *other, *was);
 }
 

@@ -91,7 +91,7 @@ class Hints(DataFiles):
         first = table("first.csv", header, words, classes)
         self.said("mlp", first, "--checkpoint-dir", self.ck)
         self.said("mlp", first, "--checkpoint-dir", self.folder / "second", "--seed", 2)
-        for name, other, told in (("same", (header, words, classes), None), ("columns", ("b,a,colour,label", words, classes), 'column "b" takes the place that column "a" had there'),
+        for name, other, told in (("same", (header, words, classes), None), ("letters", ("A,b,Colour,label", words, classes), None), ("columns", ("b,a,colour,label", words, classes), 'column "b" takes the place that column "a" had there'),
                                   ("words", (header, ("red", "aqua", "blue"), classes), 'the word "aqua" of column "colour" takes the place that the word "blue" of column "colour" had there'),
                                   ("classes", (header, words, ("z_neg", "a_pos")), 'the class "a_pos" takes the place that the class "neg" had there')):
             said = self.said("mlp", table(f"{name}.csv", *other), "--init-from", self.ck)

@@ -144,7 +144,8 @@ class Learnt(DataFiles):
 
     def test_rows_that_stand_twice_in_a_table_and_are_drawn_are_counted(self):
         rows = self.rows(200)
-        for table, is_told in ((rows, False), ([row for row in rows for _ in range(2)], True), (rows + rows[:6], False)):
+        coarse = [f"{self.numbers.randrange(100)},{i % 2}" for i in range(300)]
+        for table, is_told in ((rows, False), ([row for row in rows for _ in range(2)], True), (rows + rows[:6], False), (coarse, False)):
             data = self.table("a,label", table)
             said = self.assert_ok(self.train("mlp", data, "--checkpoint-dir", self.ck)).err
             drawn, others = self.drawn_rows(table)
