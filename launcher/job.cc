@@ -277,8 +277,8 @@ void Job::ask_to_stop(milliseconds grace) {
 
 // Those of a program that had not come to where it takes requests.
 bool Job::are_ranks_ended_by_request() const {
-  const bool is_by_request =
-      exit_code_ == 128 + SIGTERM || exit_code_ == 128 + SIGUSR1 || exit_code_ == kDaemonsHaveEnded;
+  const bool is_by_request = exit_code_ == detail::kBySignal + SIGTERM ||
+                             exit_code_ == detail::kBySignal + SIGUSR1 || exit_code_ == kDaemonsHaveEnded;
   return is_by_request && !forced_ && !has_not_begun_ && !router_.last_step();
 }
 

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include <kolo/core/base/child_program.h>
 #include <kolo/launcher/start_failure.h>
 
 namespace kolo::launcher {
@@ -81,8 +82,7 @@ int JobEnd::exit_code(int launchers_code) const {
   // srun returns the highest code, which may be that of a rank that it has ended itself.
   const BannerReader& banner = router_.banner();
   const auto& dead = banner.dead_rank();
-  constexpr int kSignal = 128;
-  if (dead && dead->signal != 0) return kSignal + dead->signal;
+  if (dead && dead->signal != 0) return detail::kBySignal + dead->signal;
   const bool has_code = !dead && banner.failed_rank() && banner.failed_rank()->code != 0;
   return has_code && launchers_code != 0 ? banner.failed_rank()->code : launchers_code;
 }

@@ -44,9 +44,10 @@ int requeue(const Options& options, const detail::StoppedAt& where, SignalQueue&
 
 int requeue_unless_ended(const Options& options, const detail::StoppedAt& where, SignalQueue& signals,
                          int code) {
-  constexpr int kGaveUp = 1, kBySignal = 128;
+  constexpr int kGaveUp = 1;
   const bool gets_others = options.elastic && code == kGaveUp;  // else a misspelt host would come each time
-  const bool may_go_on = gets_others || code == kBySignal + SIGTERM || code == kBySignal + SIGUSR1;
+  const bool may_go_on =
+      gets_others || code == detail::kBySignal + SIGTERM || code == detail::kBySignal + SIGUSR1;
   return may_go_on && options.requeue ? requeue(options, where, signals) : code;
 }
 

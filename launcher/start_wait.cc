@@ -8,6 +8,7 @@
 #include <chrono>
 #include <vector>
 
+#include <kolo/core/base/child_program.h>
 #include <kolo/launcher/agent.h>
 #include <kolo/launcher/host_watch.h>
 #include <kolo/launcher/srun_command.h>
@@ -35,11 +36,10 @@ std::string text_of(const std::vector<SeenHost>& hosts) {
 }  // namespace
 
 std::optional<int> ended_by_signal(SignalQueue& signals, const Say& say) {
-  constexpr int kBySignal = 128;
   while (const auto number = signals.next()) {
     if (*number == SIGCHLD || *number == SIGUSR2) continue;
     say(fmt::format("SIG{} has ended the waiting for hosts", sigabbrev_np(*number)));
-    return kBySignal + *number;
+    return detail::kBySignal + *number;
   }
   return std::nullopt;
 }

@@ -46,8 +46,6 @@ bool read_outputs(int out, int err, ProgramEnd& end, Clock::time_point deadline)
   return true;
 }
 
-constexpr int kBySignal = 128;  // of a shell's exit code
-
 // Its exit code; nothing if it had to be killed.
 std::optional<int> wait_for_end(pid_t pid, bool in_time, Clock::time_point deadline) {
   std::optional<int> code;

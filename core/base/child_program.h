@@ -16,7 +16,9 @@ namespace kolo::detail {
 /// MPI and a GPU have mapped. Returns −1, and errno says why, if it cannot be started. Any thread.
 pid_t spawn_program(const std::vector<std::string>& argv, int out = -1, int err = -1);
 
-/// The exit code as a shell tells it: 128 + the signal's number for a process that a signal ended.
+/// A shell's exit code of a process that a signal ended is this and the signal's number.
+inline constexpr int kBySignal = 128;
+/// The exit code as a shell tells it.
 int shell_code(int wait_status);
 
 /// Where a process ignores SIGCHLD the system keeps no exit code of its children: they may have failed.

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/keep_for_ever.h>
 #include <kolo/core/base/log.h>
-#include <kolo/core/base/mutex.h>
 #include <kolo/core/device/device_allocator.h>
 #include <kolo/core/runtime/session_state.h>
 
@@ -76,16 +76,9 @@ FeedSender::~FeedSender() {
         log_debug("a batch is on its way to a GPU that does not serve: {}", error.what());
       }
     }
-    if (sent->value) keep_for_ever(std::move(sent));
+    // A GPU that has failed, or does not answer, may still read and write there.
+    if (sent->value) detail::keep_for_ever(std::move(sent));
   }
-}
-
-// A GPU that has failed, or does not answer, may still read and write there.
-void FeedSender::keep_for_ever(std::shared_ptr<Sent> sent) {
-  static Mutex mutex;
-  static auto* const lost = new std::vector<std::shared_ptr<Sent>>;
-  MutexLock lock(mutex);
-  lost->push_back(std::move(sent));
 }
 
 // True where nothing is on its way to its memory.
@@ -136,7 +129,7 @@ void FeedSender::note_again(const std::shared_ptr<Sent>& place) {
     gpu_->stream(StreamKind::in)->record(*place->copied);
   } catch (const std::exception&) {
     std::erase(sent_, place);
-    keep_for_ever(place);
+    detail::keep_for_ever(place);
   }
 }
 

@@ -46,7 +46,6 @@ class FeedSender {
   void put(const std::shared_ptr<Sent>& place);
   void note_again(const std::shared_ptr<Sent>& place);
   bool try_settle(Sent& sent) const;
-  static void keep_for_ever(std::shared_ptr<Sent> sent);
 
   std::shared_ptr<Device> gpu_, host_;  // nullptr: values stay where they are
   Allocator* memory_;

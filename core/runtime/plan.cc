@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/keep_for_ever.h>
 #include <kolo/core/device/device_allocator.h>
 #include <kolo/core/device/device_name.h>
 #include <kolo/core/device/device_values.h>
@@ -368,20 +369,8 @@ void Plan::give_arenas_back(const Frame& frame) const {
   }
 }
 
-namespace {
-
-// Somebody may yet write there.
-void keep_for_ever(std::unique_ptr<Frame> frame) {
-  static Mutex mutex;
-  static auto* const lost = new std::vector<std::unique_ptr<Frame>>;
-  MutexLock lock(mutex);
-  lost->push_back(std::move(frame));
-}
-
-}  // namespace
-
 void Plan::give_back(std::unique_ptr<Frame> frame) {
-  if (frame->lost) return keep_for_ever(std::move(frame));
+  if (frame->lost) return detail::keep_for_ever(std::move(frame));  // somebody may yet write there
   // The caller's memory is not ours to keep.
   static const Tensor none;  // assigned by copy: the shape's memory stays for the next run
   for (const FedValue& fed : fed_values_) frame->values[fed.value] = none;

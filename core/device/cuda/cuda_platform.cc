@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <kolo/core/base/keep_for_ever.h>
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/base/text.h>
 #include <kolo/core/device/cuda/counts.h>
@@ -25,11 +26,6 @@ std::string bus_id(const CudaApi& api, int gpu) {
   return lower_case(text);
 }
 
-void keep_for_ever(const std::shared_ptr<PhysicalGpu>& gpu) {
-  static auto* const hanging = new std::vector<std::shared_ptr<PhysicalGpu>>;
-  hanging->push_back(gpu);
-}
-
 class CudaPlatform final : public GpuPlatform {
  public:
   explicit CudaPlatform(const CudaApi& api) : api_(api) {
@@ -42,7 +38,7 @@ class CudaPlatform final : public GpuPlatform {
   // driver takes what it holds.
   ~CudaPlatform() override {
     for (const auto& used : used_)
-      if (used && works_still(*used)) keep_for_ever(used);
+      if (used && works_still(*used)) detail::keep_for_ever(used);
   }
 
   int count() const override { return static_cast<int>(used_.size()); }
