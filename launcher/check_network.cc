@@ -47,6 +47,7 @@ std::vector<std::string> compose_network_probe(const Options& options, const Sur
 
 std::string check_network(const Options& options, const Surroundings& found, SignalQueue& signals) {
   const CapturedRun run = run_captured(compose_network_probe(options, found), kLongest, &signals);
+  if (run.is_stopped) return "";
   if (!run.good) {
     std::string words = run.err;
     while (!words.empty() && words.back() == '\n') words.pop_back();

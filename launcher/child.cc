@@ -167,9 +167,14 @@ SignalQueue::SignalQueue() {
     if (!is_ignored(number)) sigaddset(&taken, number);
   sigaddset(&taken, SIGCHLD);
   sigprocmask(SIG_BLOCK, &taken, &before_);
-  signal(SIGPIPE, SIG_IGN);
+  pipe_before_ = signal(SIGPIPE, SIG_IGN);
   fd_ = OwnedFd(signalfd(-1, &taken, SFD_NONBLOCK | SFD_CLOEXEC));
   if (fd_.get() < 0) throw ResourceExhaustedError("cannot wait for signals: {}", std::strerror(errno));
+}
+
+void SignalQueue::give_back() {
+  signal(SIGPIPE, pipe_before_);
+  sigprocmask(SIG_SETMASK, &before_, nullptr);
 }
 
 std::optional<int> SignalQueue::next() {
@@ -232,6 +237,7 @@ CapturedRun run_captured(const std::vector<std::string>& command, std::chrono::s
   if (is_too_long()) run.why = fmt::format("it printed over {} MiB", kMostCaptured >> 20);
   else if (!in_time) run.why = fmt::format("it did not end within {} s", limit.count());
   if (child.err.get() >= 0) read_into(child.err, run.err);
+  run.is_stopped = stopped_by.has_value();
   if (stopped_by) kill(getpid(), *stopped_by);
   return run;
 }

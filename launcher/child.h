@@ -79,17 +79,19 @@ class SignalQueue {
   /// The next signal's number; never waits.
   std::optional<int> next();
   /// Signals act on the process again, and those that wait do so now.
-  void give_back() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  void give_back();
 
  private:
   sigset_t before_;
+  void (*pipe_before_)(int);
   OwnedFd fd_;
 };
 
 struct CapturedRun {
   bool good = false;  // it ended by itself, in time, with code 0
   std::string out, err;
-  std::string why = {};  // it is not good, in a few words
+  std::string why = {};     // it is not good, in a few words
+  bool is_stopped = false;  // by a signal that came to this process
 };
 
 /// Ends the program when `limit` has passed, it has written 16 MiB or a signal has come; the signal is then

@@ -61,9 +61,11 @@ void find_the_program(Options& options, const Surroundings& found) {
   }
 }
 
-// To stdout when it is all that was asked for.
+// To stdout when it is all that was asked for. A signal that comes meanwhile is for the job, or ends kolorun
+// where there is none.
 void tell_network(const Options& options, const Surroundings& found, SignalQueue& signals) {
   const std::string report = check_network(options, found, signals);
+  if (report.empty()) return options.program.empty() ? signals.give_back() : void();
   for (const std::string& line : options.json ? std::vector{report} : network_lines(report))
     if (options.program.empty() || options.json) fmt::print("{}\n", line);
     else tell(line);

@@ -1,10 +1,12 @@
 #include <kolo/collectives/job/init_alarm.h>
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 
+#include <kolo/core/base/launcher.h>
 #include <kolo/core/base/log.h>
 #include <kolo/core/base/process.h>
 
@@ -17,7 +19,11 @@ Clock::duration of(std::chrono::duration<double> limit) {
   return std::chrono::duration_cast<Clock::duration>(limit);
 }
 
-constexpr const char* kWhy = "a rank has ended before it called kolo::init(), or has not come to it";
+// By a launcher's number: the first would else tell the same as all the others.
+bool is_first_rank() {
+  const auto launcher = find_launcher();
+  return !launcher || launcher->rank.value_or(0) == 0;
+}
 
 }  // namespace
 
@@ -35,6 +41,17 @@ InitAlarm::~InitAlarm() {
   if (thread_.joinable()) thread_.join();
 }
 
+void InitAlarm::note_that_all_came() {
+  MutexLock lock(mutex_);
+  have_all_come_ = true;
+}
+
+const char* InitAlarm::why() {
+  MutexLock lock(mutex_);
+  return have_all_come_ ? "all have come, but they do not reach each other over the network"
+                        : "a rank has ended before it called kolo::init(), or has not come to it";
+}
+
 bool InitAlarm::is_over_after(Clock::time_point time) {
   MutexLock lock(mutex_);
   while (!is_over_ && Clock::now() < time) changed_.wait_until(mutex_, time);
@@ -42,16 +59,16 @@ bool InitAlarm::is_over_after(Clock::time_point time) {
 }
 
 void InitAlarm::watch(StallLimits limits) {
+  pthread_setname_np(pthread_self(), "kolo init");
   const auto begin = Clock::now();
-  const bool warns =
-      limits.warning.count() > 0 && (limits.abort.count() == 0 || limits.warning < limits.abort);
-  if (warns) {
-    if (is_over_after(begin + of(limits.warning))) return;
-    log_warning("init: waiting for the other ranks for {:g} s: {}", limits.warning.count(), kWhy);
+  const auto patience = limits.warning * (is_first_rank() ? 1 : 2);
+  if (patience.count() > 0 && (limits.abort.count() == 0 || patience < limits.abort)) {
+    if (is_over_after(begin + of(patience))) return;
+    log_warning("init: waiting for the other ranks for {:g} s: {}", patience.count(), why());
   }
   if (limits.abort.count() == 0 || is_over_after(begin + of(limits.abort))) return;
   std::fprintf(stderr, "a rank on %s ends: init has waited %g s for the others (KOLO_STALL_ABORT_S): %s\n",
-               process().hostname.c_str(), limits.abort.count(), kWhy);
+               process().hostname.c_str(), limits.abort.count(), why());
   _exit(1);
 }
 

@@ -1,4 +1,5 @@
-// Ranks that do not come to MPI_Init: MPI itself waits for them for ever, and no rank can tell another yet.
+// Ranks that do not come to MPI_Init, or that do not reach each other in it: MPI itself waits for them for
+// ever, and no rank can tell another yet.
 #pragma once
 
 #include <chrono>
@@ -10,21 +11,25 @@
 namespace kolo::detail {
 
 /// While it lives: a warning after limits.warning, and after limits.abort this process ends with exit code 1
-/// and a line, so that the launcher ends the others. 0: never.
+/// and a line, so that the launcher ends the others. 0: never. Of the ranks that a launcher has numbered the
+/// first warns; the others do so only after twice the time, when that one did not come to wait itself.
 class InitAlarm {
  public:
   explicit InitAlarm(StallLimits limits);
   ~InitAlarm();
   InitAlarm(const InitAlarm&) = delete;
   InitAlarm& operator=(const InitAlarm&) = delete;
+  /// MPI_Init has returned. Any thread.
+  void note_that_all_came();
 
  private:
   void watch(StallLimits limits);
   bool is_over_after(std::chrono::steady_clock::time_point time);
+  const char* why();
 
   Mutex mutex_;
   CondVar changed_;
-  bool is_over_ KOLO_GUARDED_BY(mutex_) = false;
+  bool is_over_ KOLO_GUARDED_BY(mutex_) = false, have_all_come_ KOLO_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -116,11 +116,12 @@ Runtime::Runtime(EngineOptions options, int* argc, char*** argv, const std::func
     : Runtime(std::move(options)) {
   thread_ = std::make_unique<CommThread>(options_.comm_thread_core);
   thread_->open_channel();  // kControlChannel
-  const InitAlarm alarm({.warning = options_.stall_warning, .abort = options_.stall_abort});
+  InitAlarm alarm({.warning = options_.stall_warning, .abort = options_.stall_abort});
   // All MPI calls come from one thread, MPI_Init's too: then every level of thread support that MPI may give
   // will do.
   thread_->call([&] {
     start_mpi(argc, argv);
+    alarm.note_that_all_came();
     find_peers(make_comm());
   });
   if (!has_peers()) return;

@@ -46,17 +46,39 @@ bool read_outputs(int out, int err, ProgramEnd& end, Clock::time_point deadline)
   return true;
 }
 
-// Its exit code; nothing if it had to be killed.
+// As waitpid tells it, or kLostCode; nothing while it runs.
+std::optional<int> status_of_child(pid_t pid, bool waits) {
+  int status = 0;
+  pid_t ended = 0;
+  do ended = waitpid(pid, &status, waits ? 0 : WNOHANG);
+  while (ended < 0 && errno == EINTR);
+  if (ended == 0) return std::nullopt;
+  return ended == pid ? status : kLostCode;
+}
+
+// As status_of_child; nothing if it had to be killed.
 std::optional<int> wait_for_end(pid_t pid, bool in_time, Clock::time_point deadline) {
-  std::optional<int> code;
-  while (in_time && !(code = code_of_child(pid))) {
+  std::optional<int> status;
+  while (in_time && !(status = status_of_child(pid, false))) {
     in_time = Clock::now() < deadline;
     poll(nullptr, 0, static_cast<int>(kBetweenLooks.count()));
   }
-  if (code) return code;
+  if (status) return status;
   kill(-pid, SIGKILL);
-  code_of_child(pid, true);
+  status_of_child(pid, true);
   return std::nullopt;
+}
+
+void note_status(ProgramEnd& end, int status, const std::string& program) {
+  end.good = status == 0;
+  end.is_code_lost = status == kLostCode;
+  if (end.is_code_lost) {
+    end.err += fmt::format("{}: {}", program, kCodeIsLost);
+    return;
+  }
+  // Not by the shell's code: qrerun ends with exit code 159 where it refuses.
+  end.is_ended_by_signal = WIFSIGNALED(status);
+  if (end.is_ended_by_signal) end.err += fmt::format("signal {} has ended {}", WTERMSIG(status), program);
 }
 
 }  // namespace
@@ -66,12 +88,8 @@ int shell_code(int wait_status) {
 }
 
 std::optional<int> code_of_child(pid_t pid, bool waits) {
-  int status = 0;
-  pid_t ended = 0;
-  do ended = waitpid(pid, &status, waits ? 0 : WNOHANG);
-  while (ended < 0 && errno == EINTR);
-  if (ended == 0) return std::nullopt;
-  return ended == pid ? shell_code(status) : kLostCode;
+  const std::optional<int> status = status_of_child(pid, waits);
+  return status && *status != kLostCode ? shell_code(*status) : status;
 }
 
 pid_t spawn_program(const std::vector<std::string>& argv, int out, int err) {
@@ -115,13 +133,9 @@ ProgramEnd run_program(const std::vector<std::string>& argv, milliseconds limit)
   if (pid < 0) {
     end.err = fmt::format("cannot start {}: {}", argv[0], std::strerror(error));
   } else {
-    const auto code = wait_for_end(pid, read_outputs(out[0], err[0], end, deadline), deadline);
-    end.good = code == 0;
-    end.is_code_lost = code == kLostCode;
-    end.is_ended_by_signal = code > kBySignal;
-    if (!code) end.err += fmt::format("{} did not end within {:g} s", argv[0], limit.count() / 1000.0);
-    if (end.is_ended_by_signal) end.err += fmt::format("signal {} has ended {}", *code - kBySignal, argv[0]);
-    if (end.is_code_lost) end.err += fmt::format("{}: {}", argv[0], kCodeIsLost);
+    const auto status = wait_for_end(pid, read_outputs(out[0], err[0], end, deadline), deadline);
+    if (status) note_status(end, *status, argv[0]);
+    else end.err += fmt::format("{} did not end within {:g} s", argv[0], limit.count() / 1000.0);
   }
   close(out[0]), close(err[0]);
   return end;

@@ -30,15 +30,17 @@ constexpr Marks kLaunchers[] = {{"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_
 
 std::atomic<bool> initialised{false};
 
+std::optional<int> number_in(const std::optional<std::string>& text) {
+  const auto number = parse_int64(text.value_or(""));
+  return number ? std::optional(static_cast<int>(*number)) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Launcher> find_launcher() {
   for (const auto& marks : kLaunchers) {
-    if (!env_string(marks.rank)) continue;
-    Launcher found{marks.launcher, std::nullopt};
-    if (const auto size = parse_int64(env_string(marks.size).value_or("")))
-      found.size = static_cast<int>(*size);
-    return found;
+    const auto rank = env_string(marks.rank);
+    if (rank) return Launcher{marks.launcher, number_in(env_string(marks.size)), number_in(rank)};
   }
   return std::nullopt;
 }

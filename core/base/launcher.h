@@ -10,6 +10,7 @@ namespace kolo::detail {
 struct Launcher {
   std::string name;         // "Open MPI", "PMIx", "Slurm" or "PMI"
   std::optional<int> size;  // the number of ranks, where the launcher tells it
+  std::optional<int> rank;  // of this process, likewise
 };
 
 /// In the order Open MPI, PMIx, Slurm, PMI; nothing for a process that was started by hand.

@@ -65,20 +65,23 @@ void end_with_code(int) { _exit(code_at_end.load()); }
 }  // namespace
 
 RequeueRequest plan_requeue(const BatchJob& job, const RunProgram& run) {
-  if (job.job.empty()) return {{}, "this is no batch job"};
-  if (job.system == "LSF") return {{"brequeue", job.job}, ""};
-  if (job.system == "PBS") return {{"qrerun", job.job}, ""};
+  if (job.job.empty()) return {.why_not = "this is no batch job"};
+  if (job.system == kMpiOperator)
+    return {.by_itself = "the MPI operator starts it again where its restartPolicy is OnFailure"};
+  if (job.system == "LSF") return {.command = {"brequeue", job.job}};
+  if (job.system == "PBS") return {.command = {"qrerun", job.job}};
   if (job.system == "Grid Engine")
-    return {{}, "it does so where the script ends with exit code 99 (KOLO_STOPPED_EXIT_CODE)"};
-  if (job.system == kMpiOperator) return {{}, "the operator does so where restartPolicy is OnFailure"};
-  if (job.system != "Slurm") return {{}, fmt::format("{} has no command for it", job.system)};
+    return {.by_itself =
+                "Grid Engine starts it again where its script ends with exit code 99 "
+                "(KOLO_STOPPED_EXIT_CODE)"};
+  if (job.system != "Slurm") return {.why_not = fmt::format("{} has no command for it", job.system)};
   const std::string told = run({"scontrol", "show", "job", job.job}).out;
   for (const char* obstacle : {"Requeue=0", "BatchFlag=0"})
     if (told.find(obstacle) != std::string::npos)
-      return {{}, fmt::format("scontrol show job says {}", obstacle)};
+      return {.why_not = fmt::format("scontrol show job says {}", obstacle)};
   // Slurm would start it again, and its user could not get rid of it.
-  if (is_cancelled(told)) return {{}, "it was cancelled"};
-  return {{"scontrol", "requeue", job.job}, ""};
+  if (is_cancelled(told)) return {.why_not = "it was cancelled"};
+  return {.command = {"scontrol", "requeue", job.job}};
 }
 
 std::string stopped_text(const std::string& who, const StoppedAt& where) {
@@ -91,10 +94,11 @@ bool ask_for_requeue(const BatchJob& job, const std::string& who, const StoppedA
                      const RunProgram& run) {
   const RequeueRequest request = plan_requeue(job, run);
   const std::string stopped = stopped_text(who, where);
-  const std::string system = job.system.empty() ? "the system" : job.system;
+  const std::string system = job.job.empty() ? "the system" : job.system;
   const auto refusal = [&](const std::string& why) {
     return fmt::format("{} did not start the job again: {}", system, why);
   };
+  if (!request.by_itself.empty()) return say(fmt::format("{}; {}", stopped, request.by_itself)), false;
   if (!request.why_not.empty()) return say(fmt::format("{}; {}", stopped, refusal(request.why_not))), false;
   say(fmt::format("{}; {} starts job {} again", stopped, system, job.job));
   const ProgramEnd end = run(request.command);

@@ -20,8 +20,9 @@ struct StoppedAt {
 
 /// What to ask the batch system, or why it is not asked.
 struct RequeueRequest {
-  std::vector<std::string> command;
-  std::string why_not;  // "" if there is a command
+  std::vector<std::string> command = {};
+  std::string why_not = {};    // "" if there is a command
+  std::string by_itself = {};  // or who starts the job again without being asked, and where: a clause
 };
 
 /// Slurm: `scontrol requeue`, unless the job is no batch script, may not be requeued or was cancelled; LSF:

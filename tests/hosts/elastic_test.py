@@ -155,10 +155,10 @@ class Elastic(elastic_jobs.ElasticTest):
         hosts_now = self.folder / "hosts"
         hosts_now.write_text("node1:1\n")
         slow = self.folder / "train"  # as one that reads its data first
-        slow.write_text(f"#!/bin/sh\nsleep 4\nexec {SLEEPY} {self.checkpoints} 1000000 50 5\n")
+        slow.write_text(f"#!/bin/sh\necho reads\nsleep 4\nexec {SLEEPY} {self.checkpoints} 1000000 50 5\n")
         slow.chmod(0o755)
         job = Job(self, "--discover", f"cat {hosts_now}", "--discover-every", 1, "--grow-after", 1, slow)
-        time.sleep(2)
+        job.wait_for("reads$")
         hosts_now.write_text("node1:1\nnode2:1\n")
         job.wait_for(r"^kolorun: node2 is there; 1 → 2 ranks after step \d+$")
         self.assertNotIn("exit code", job.text())

@@ -2,6 +2,7 @@
 """What Slurm stops ends saved, says so by its exit code, and goes on. The ranks are shells that count steps."""
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -20,6 +21,16 @@ while [ $step -lt $2 ] && [ -z "$stop" ]; do sleep 0.1 & wait $!; step=$((step+1
 [ $PMIX_RANK != 0 ] || echo $step > $1/step
 [ $step -ge $2 ] || exit ${KOLO_STOPPED_EXIT_CODE:-0}
 """
+
+
+def blocks_sigterm(pid):
+    """As kolorun does from its first line on."""
+    try:
+        with open(f"/proc/{pid}/status") as status:
+            blocked = re.search(r"^SigBlk:\t([0-9a-f]+)$", status.read(), re.MULTILINE)
+    except FileNotFoundError:
+        return False
+    return int(blocked[1], 16) >> signal.SIGTERM - 1 & 1 == 1
 
 
 class Stop(slurm.StoppedJobs):
@@ -63,8 +74,8 @@ class Stop(slurm.StoppedJobs):
             with self.subTest(launcher=launcher, after=after):
                 begun = self.folder / f"{launcher}{after}"
                 command = [KOLORUN, "--launcher", launcher, "--requeue", "sh", self.rank, self.folder, 1000]
-                job = self.lab.submit(f"touch {begun}\nexec {' '.join(map(str, command))}\n", "-N2", "-n2")
-                self.lab.wait_for(begun.exists)
+                job = self.lab.submit(f"echo $$ >{begun}\nexec {' '.join(map(str, command))}\n", "-N2", "-n2")
+                self.lab.wait_for(lambda: begun.exists() and blocks_sigterm(begun.read_text().strip()))
                 time.sleep(after)
                 self.lab.run(["scancel", "--batch", "--signal=TERM", job])
                 self.wait_for_line(job, f"Slurm starts job {job} again")

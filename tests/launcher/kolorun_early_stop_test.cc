@@ -1,7 +1,6 @@
 // kolorun where a request to stop comes before the ranks can take it, and where ranks do not meet.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <signal.h>
 
 #include <chrono>
@@ -14,22 +13,42 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::MatchesRegex;
+using testing::Not;
 
 constexpr const char* kEnded =
     "kolorun: the request to stop has ended the ranks, which do not take it, or not yet\n";
 
-TEST(EarlyStop, ReachesRanksThatMpirunIsAboutToStart) {
+// A rank gets the request in its trap, or dies of it before that stands; kolorun says so where none has got
+// it.
+TEST(EarlyStop, IsNotLostWhileMpirunStartsTheRanks) {
   for (const int number : {SIGTERM, SIGUSR1}) {
     for (const int delay_ms : {0, 20, 40, 80}) {
-      RunningProgram program(
-          kolorun({"-q", "-n", "2", "sh", "-c", "trap 'exit 75' TERM USR1; while sleep 0.1; do :; done"},
-                  {"KOLO_STOPPED_EXIT_CODE=75"}));
-      for (int look = 0; look < 3000 && children_of(program.pid()).empty(); ++look) poll(nullptr, 0, 1);
+      RunningProgram program(kolorun(
+          {"-q", "-n", "2", "sh", "-c", "trap 'echo saved; exit 75' TERM USR1; while sleep 0.1; do :; done"},
+          {"KOLO_STOPPED_EXIT_CODE=75"}));
+      ASSERT_TRUE(wait_for_child(program, "trap")) << program.err();
       poll(nullptr, 0, delay_ms);
       program.signal(number);
       EXPECT_EQ(program.finish(), 75) << number << " after " << delay_ms << " ms: " << program.err();
+      if (program.err() != kEnded) {
+        EXPECT_THAT(program.out(), HasSubstr("saved")) << number << " after " << delay_ms << " ms";
+      }
     }
   }
+}
+
+TEST(EarlyStop, IsNoFailureOfTheNetworksMeasurement) {
+  RunningProgram program(kolorun({"-q", "-n", "2", "--check-network", "--", "sh", "-c", "exec sleep 60"},
+                                 {"KOLO_STOPPED_EXIT_CODE=75"}));
+  ASSERT_TRUE(wait_for_child(program, "kolo-network-probe")) << program.err();
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.finish(), 75) << program.err();
+  EXPECT_THAT(program.err(), Not(HasSubstr("could not be measured")));
+
+  RunningProgram alone(kolorun({"-n", "2", "--check-network"}));
+  ASSERT_TRUE(wait_for_child(alone, "kolo-network-probe")) << alone.err();
+  alone.signal(SIGTERM);
+  EXPECT_EQ(alone.finish(), 128 + SIGTERM) << alone.err();
 }
 
 TEST(EarlyStop, IsAStopWhereItEndsTheRanks) {

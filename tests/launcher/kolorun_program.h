@@ -3,8 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 
+#include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -42,6 +45,19 @@ inline std::vector<std::string> command(std::vector<std::string> arguments,
   arguments.push_back("--");
   arguments.insert(arguments.end(), program.begin(), program.end());
   return kolorun(arguments);
+}
+
+// Until it has a child with this word in its command line; at most 10 s.
+inline bool wait_for_child(const RunningProgram& program, const std::string& word) {
+  for (int look = 0; look < 10000; ++look) {
+    for (const auto& child : children_of(program.pid())) {
+      std::ifstream file("/proc/" + std::to_string(child.pid) + "/cmdline");
+      const std::string line((std::istreambuf_iterator<char>(file)), {});
+      if (line.find(word) != std::string::npos) return true;
+    }
+    poll(nullptr, 0, 1);
+  }
+  return false;
 }
 
 inline bool is_alive(int pid) { return kill(pid, 0) == 0; }

@@ -22,6 +22,16 @@ TEST(ChildProgram, HasFailedWithAnyOtherCodeThanZero) {
   EXPECT_FALSE(run_program({"sh", "-c", "kill -9 $$"}, 10s).good);
 }
 
+// OpenPBS's qrerun ends with 159 where it may not do what it is asked.
+TEST(ChildProgram, IsNotEndedByASignalWhereItChoseALargeCode) {
+  const ProgramEnd refusing = run_program({"sh", "-c", "echo no >&2; exit 159"}, 10s);
+  EXPECT_FALSE(refusing.is_ended_by_signal);
+  EXPECT_EQ(refusing.err, "no\n");
+  const ProgramEnd killed = run_program({"sh", "-c", "kill -9 $$"}, 10s);
+  EXPECT_TRUE(killed.is_ended_by_signal);
+  EXPECT_EQ(killed.err, "signal 9 has ended sh");
+}
+
 TEST(ChildProgram, IsEndedWithItsOwnChildrenWhenItsTimeIsOver) {
   const auto begin = std::chrono::steady_clock::now();
   const ProgramEnd end = run_program({"sh", "-c", "echo a; sleep 60 & wait"}, 300ms);
