@@ -95,7 +95,8 @@ class Transfers {
   // Nobody else may receive what is to lie there: it will be overwritten.
   void receive_in_its_place(int n) {
     const StepNode copy = graph_.nodes[n];  // nodes move
-    const StepValue received = add_pair(copy.inputs[0], copy.device, copy.order, copy.name);
+    const StepValue source = on_its_device(copy.inputs[0], copy.device, copy.order);
+    const StepValue received = add_pair(source, copy.device, copy.order, copy.name);
     graph_.nodes[received.node].control_inputs = copy.control_inputs;
     graph_.placements[received] = graph_.placements.at({n, 0});
     graph_.placements.erase({n, 0});
@@ -104,12 +105,16 @@ class Transfers {
     graph_.retire(n);
   }
 
+  // Who sends ahead puts values on the stream of copies to their GPU, behind which that GPU's own copy is;
+  // streams of copies to elsewhere wait for nodes alone.
+  StepValue on_its_device(StepValue v, const std::string& to, std::int64_t reader) {
+    const std::string device = graph_.nodes[v.node].device;  // a copy, because nodes move
+    return is_fed(v) && !lies_on_host(graph_, v) && to != device ? receive(v, device, reader) : v;
+  }
+
   // to: a copy, because nodes move when others are added.
   StepValue receive(StepValue v, std::string to, std::int64_t reader) {
-    // Who sends ahead puts values on the stream of copies to their GPU, behind which that GPU's own copy is;
-    // streams of copies to elsewhere wait for nodes alone.
-    if (is_fed(v) && !lies_on_host(graph_, v) && to != graph_.nodes[v.node].device)
-      v = receive(v, graph_.nodes[v.node].device, reader);
+    v = on_its_device(v, to, reader);
     // With the value and the device it says which transfer a reader takes.
     const std::int64_t update = versions_.last_seen_by(graph_, v, reader);
     const auto [found, is_new] = received_.try_emplace({v, to, update});

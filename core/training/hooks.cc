@@ -220,10 +220,12 @@ std::string in_variables(Session& session, const Nodes& nodes) {
 // Which came first of what made the loss: a fed value, a variable or an op.
 std::string origin(Session& session, const Output& loss, const Feeds& feeds) {
   for (const auto& [target, value] : feeds) {
-    const std::string text = detail::non_finite_text(value);
-    if (!text.empty())
-      return fmt::format("it comes from what was fed for \"{}\": {}",
-                         target.node == nullptr ? target.tensor_name : target.name(), text);
+    const std::string name = target.node == nullptr ? target.tensor_name : target.name();
+    // What was sent ahead lies in a GPU's memory: a fetch brings it home.
+    const bool is_tensor_name = name.find(':') != std::string::npos;
+    const auto values = session.run(std::vector<Fetch>{is_tensor_name ? name : name + ":0"}, feeds);
+    const std::string text = detail::non_finite_text(values[0]);
+    if (!text.empty()) return fmt::format("it comes from what was fed for \"{}\": {}", name, text);
   }
   const Nodes nodes =
       detail::nodes_of_run({loss.node}, [&feeds](const Output& value) { return is_fed(feeds, value); });

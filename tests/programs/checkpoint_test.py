@@ -121,6 +121,14 @@ class NanLoss(Folder):
             self.assertRegex(result.err, r"first op with a non-finite output is \w+ node|it comes from variable")
             self.assertNotIn("terminate called", result.err)
 
+    def test_is_looked_for_in_batches_that_lie_on_a_gpu(self):
+        table = self.folder / "t.csv"
+        table.write_text("a,b,y\n" + "".join(f"{i / 7:.3f},{i % 5},{i % 3}\n" for i in range(60)))
+        words = ("kolo-train", "--model", "mlp", "--data", table, "--batch-size", 8, "--optimizer", "sgd", "--learning-rate", 1e30, "--device", "gpu")
+        result = run(*words, KOLO_VIRTUAL_GPUS="1")
+        self.assertEqual(result.code, 1, result.err)
+        self.assertRegex(result.err, r"NaN loss during training\. .*first op with a non-finite output is \w+ node|it comes from variable")
+
     def test_never_replaces_a_good_checkpoint(self):
         self.assert_ok(run(*self.train, "--optimizer", "sgd", "--steps", 2, "--save-steps", 1))
         for option in ((), ("--keep-going",)):

@@ -116,13 +116,13 @@ CudaQueue::CudaQueue(const CudaApi& api, int gpu, const std::string& kind)
       api_(api),
       gpu_(gpu),
       stream_(stream_of(api, gpu)),
-      clock_(api),
+      clock_(counts_calls() && kind == "compute" ? std::optional<StepClock>(api) : std::nullopt),
       events_(api, gpu) {}
 
 void CudaQueue::enqueue(std::function<void()> work) {
   MutexLock lock(mutex_);
   make_current(api_, gpu_);
-  if (counts_calls()) clock_.given(stream_.get());
+  if (clock_) clock_->given(stream_.get());
   work();
   if (waits_after_each()) check_cuda(api_.stream_synchronize(stream_.get()), "KOLO_CUDA_SYNC");
 }
@@ -162,7 +162,7 @@ std::unique_ptr<StreamGraph> CudaQueue::capture(std::function<void(void* native)
 
 StepTimes CudaQueue::step_times() {
   MutexLock lock(mutex_);
-  return clock_.times();
+  return clock_ ? clock_->times() : StepTimes{};
 }
 
 std::unique_ptr<StreamEvent> CudaQueue::make_event() {
@@ -197,7 +197,7 @@ bool CudaQueue::try_done(StreamEvent& event) {
   make_current(api_, gpu_);
   if (counts_calls()) {
     MutexLock lock(mutex_);
-    clock_.looked_for(stream_.get());
+    if (clock_) clock_->looked_for(stream_.get());
   }
   const cudaError_t code = api_.event_query(static_cast<CudaStreamEvent&>(event).event.get());
   if (code == cudaErrorNotReady) {

@@ -74,7 +74,8 @@ class CudaQueue final : public Stream {
   Mutex mutex_;  // cuDNN's handle is not for two threads at a time
   // What this process puts on the stream itself meanwhile is not captured.
   std::optional<CudaStream> captures_ KOLO_GUARDED_BY(mutex_);
-  StepClock clock_ KOLO_GUARDED_BY(mutex_);
+  // Of the kernels' stream alone: the ends of copies are looked for at any time, by whoever reads ahead.
+  std::optional<StepClock> clock_ KOLO_GUARDED_BY(mutex_);
   EventThread events_;
 };
 
