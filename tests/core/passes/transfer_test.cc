@@ -172,6 +172,31 @@ TEST(InsertTransfers, ReceiveAPlacedCopyInItsPlaceAndForNobodyElse) {
   EXPECT_NE(placed.node, node_named(step, "call2").inputs[0].node);
 }
 
+// Who has sent it ahead put it on the stream of copies to the GPU, and no node waits for that.
+TEST(InsertTransfers, ReceiveAPlacedCopyOfWhatWasSentAheadBehindTheGpusOwn) {
+  Graph graph;
+  const Scope s(graph);
+  const Output value = call(s.device("/gpu:0"), 1);
+  StepGraph step = step_for({call(s.device("/gpu:0"), 2, {value})}, {{value, Shape{}}});
+  Placements placements;
+  place(step, local_placer({"CPU:0", "GPU:0"}), placements);
+  const int fed = node_named(step, "call2").inputs[0].node;
+  ASSERT_EQ(step.nodes[static_cast<std::size_t>(fed)].schema->name(), kFeedOp);
+  step.nodes[static_cast<std::size_t>(fed)].device = node_named(step, "call2").device;
+  const int copy = step.add(kCopyOp, "into_bucket", {{fed, 0}}, {}, 1);
+  step.nodes[static_cast<std::size_t>(copy)].device = kHost;
+  step.placements[{copy, 0}] = {nullptr, 64};
+  const int user = step.add("NoOp", "user", {}, {}, 2);
+  step.nodes[static_cast<std::size_t>(user)].inputs = {{copy, 0}};
+  step.nodes[static_cast<std::size_t>(user)].device = kHost;
+  insert_transfers(step, kHost);
+  EXPECT_EQ(count(step, "_Recv"), 2) << "the GPU's own copy, and the one in its place";
+  const int own = node_named(step, "call2").inputs[0].node;
+  ASSERT_NE(own, fed);
+  const int placed = step.nodes[static_cast<std::size_t>(user)].inputs[0].node;
+  EXPECT_TRUE(waits_for(step, placed, step.nodes[static_cast<std::size_t>(own)].name));
+}
+
 TEST(InsertTransfers, LeaveWhatIsPlacedInAGpusMemoryToItsKernels) {
   Graph graph;
   const Scope s(graph);
