@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -126,6 +127,21 @@ int signal_children_of(pid_t parent, int signal, pid_t spared) {
     kill(own_group ? -child.group : child.pid, signal);
   }
   return static_cast<int>(children.size());
+}
+
+void kill_children(pid_t spared) {
+  constexpr std::chrono::seconds kGone{2};  // SIGKILL needs a moment
+  const auto deadline = std::chrono::steady_clock::now() + kGone;
+  const auto are_there = [&] {
+    const auto children = children_of(getpid());
+    return std::any_of(children.begin(), children.end(),
+                       [&](const ProcessId& child) { return child.pid != spared; });
+  };
+  for (signal_children_of(getpid(), SIGKILL, spared);
+       are_there() && std::chrono::steady_clock::now() < deadline;) {
+    while (waitpid(-1, nullptr, WNOHANG) > 0) continue;
+    poll(nullptr, 0, 10);
+  }
 }
 
 namespace {

@@ -60,6 +60,10 @@ std::vector<ProcessId> children_of(pid_t parent);
 /// there were.
 int signal_children_of(pid_t parent, int signal, pid_t spared = -1);
 
+/// Kills each child of this process but `spared` with its whole process group, and waits for their ends, two
+/// seconds at most.
+void kill_children(pid_t spared);
+
 /// Signals the children of `mpirun` that are ranks, not what it has started for itself, as ssh. Returns how
 /// many.
 int signal_ranks_below(pid_t mpirun, int signal);

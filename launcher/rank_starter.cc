@@ -19,6 +19,9 @@ class ByMpirun final : public RankStarter {
   LineMarks marks(const Surroundings& found) const override {
     return found.mpi.has_prte() ? LineMarks::tags_and_blank : LineMarks::tags;
   }
+  std::vector<std::string> state_notes(const Options& options, const Surroundings& found) const override {
+    return state_notes_of_mpirun(options, found);
+  }
   bool has_ranks_as_children() const override { return true; }
 };
 

@@ -29,6 +29,8 @@ class RankStarter {
   /// The lines of a HostList for it.
   virtual std::string host_lines(const Options& options, const Surroundings& found) const = 0;
   virtual LineMarks marks(const Surroundings& found) const = 0;
+  /// Arguments that have it say which rank fails (kStateNotes); empty where it cannot, or the user has asked.
+  virtual std::vector<std::string> state_notes(const Options&, const Surroundings&) const { return {}; }
   /// True if ranks of this machine are its children: kolorun then reads and signals them itself. All others
   /// hand a SIGUSR1 on to the ranks.
   virtual bool has_ranks_as_children() const { return false; }
