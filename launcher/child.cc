@@ -13,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -53,13 +54,17 @@ std::array<OwnedFd, 2> make_pipe() {
   _exit(127);
 }
 
+// Of /proc/PID/stat, `pid (name) state parent group …`, what follows the name, which may hold anything.
+std::string fields_behind_name(const std::filesystem::path& folder) {
+  const std::string stat = contents_of(folder / "stat");
+  const size_t name_end = stat.rfind(')');
+  return name_end == std::string::npos ? "" : stat.substr(name_end + 1);
+}
+
 std::optional<ProcessId> child_in(const std::filesystem::path& folder, pid_t parent) {
   const auto pid = parse_int64(folder.filename().string());
   if (!pid) return std::nullopt;
-  const std::string stat = contents_of(folder / "stat");  // pid (name) state parent group …
-  const size_t name_end = stat.rfind(')');                // the name itself may hold anything
-  if (name_end == std::string::npos) return std::nullopt;
-  std::istringstream fields(stat.substr(name_end + 1));
+  std::istringstream fields(fields_behind_name(folder));
   char state = 'Z';
   pid_t its_parent = 0, group = 0;
   fields >> state >> its_parent >> group;
@@ -108,6 +113,20 @@ std::string contents_of(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();  // an iterator of the stream would throw at the error
   return text.str();
+}
+
+std::chrono::milliseconds age_of(pid_t pid) {
+  constexpr int kFieldsBefore = 19;  // from the state to itrealvalue
+  std::istringstream fields(fields_behind_name("/proc/" + std::to_string(pid)));
+  std::string skipped;
+  for (int i = 0; i < kFieldsBefore; ++i) fields >> skipped;
+  std::int64_t start_ticks = 0;
+  timespec now = {};
+  if (!(fields >> start_ticks) || clock_gettime(CLOCK_BOOTTIME, &now) != 0)
+    return std::chrono::milliseconds::max();
+  const auto since_boot = std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+  const std::chrono::milliseconds start(start_ticks * 1000 / sysconf(_SC_CLK_TCK));
+  return std::chrono::duration_cast<std::chrono::milliseconds>(since_boot) - start;
 }
 
 std::vector<ProcessId> children_of(pid_t parent) {

@@ -50,6 +50,10 @@ Child start_child(const std::vector<std::string>& argv, Input input = Input::non
 /// A file's bytes up to the first error, as when a process goes whose file in /proc is read; "" for no file.
 std::string contents_of(const std::string& path);
 
+/// Since the process was started or forked, not since its program began; the longest time there is for one
+/// that has ended.
+std::chrono::milliseconds age_of(pid_t pid);
+
 struct ProcessId {
   pid_t pid = 0, group = 0;
 };
