@@ -220,16 +220,23 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kToEnd{3};
 constexpr size_t kMostCaptured = size_t{16} << 20;
 
-// Waits for the end of `child`; true if it ended by itself with code 0.
+// It stays a zombie, so that no other process or group can have its number meanwhile.
+bool has_ended(pid_t pid) {
+  siginfo_t info = {};
+  return waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid;
+}
+
+// Waits for the end of `child`; true if it ended by itself with code 0. By force SIGTERM goes to it alone:
+// mpirun, as one, has the ranks of other hosts to end. What is left of its group is killed.
 bool end_child(Child& child, bool by_force) {
   if (by_force) kill(child.pid, SIGTERM);
   const auto deadline = Clock::now() + kToEnd;
-  std::optional<int> code;
-  while (!(code = detail::code_of_child(child.pid))) {
+  while (!has_ended(child.pid)) {
     if (Clock::now() > deadline) kill(-child.pid, SIGKILL);
     poll(nullptr, 0, 10);
   }
-  return !by_force && code == 0;
+  if (by_force) kill(-child.pid, SIGKILL);
+  return detail::code_of_child(child.pid, true) == 0 && !by_force;
 }
 
 // False at the end of the stream.

@@ -100,9 +100,9 @@ struct CapturedRun {
   std::string why = {};  // it is not good, in a few words
 };
 
-/// Ends the program when `limit` has passed, it has written 16 MiB or a signal has come; the signal is then
-/// given to this process again, so that `signals` still has it. Without `signals` those of this process are
-/// left alone. Throws NotFoundError if it cannot be started.
+/// Ends the program, with its process group, when `limit` has passed, it has written 16 MiB or a signal has
+/// come; the signal is then given to this process again, so that `signals` still has it. Without `signals`
+/// those of this process are left alone. Throws NotFoundError if it cannot be started.
 CapturedRun run_captured(const std::vector<std::string>& command, std::chrono::seconds limit,
                          SignalQueue* signals);
 
