@@ -158,10 +158,10 @@ void Job::wait_for_events() {
     timeout = timeout < 0 ? wait : std::min(timeout, wait);
   };
   if (deadline_) look_within(std::chrono::ceil<milliseconds>(*deadline_ - Clock::now()));
-  if (stage_ == Stage::running && stop_time_.when()) {
+  if (stage_ == Stage::running && stop_time_.next()) {
     // The wall clock may be set meanwhile: looked at once a minute.
     constexpr milliseconds kLongest{60000};
-    const auto left = std::chrono::ceil<milliseconds>(*stop_time_.when() - std::chrono::system_clock::now());
+    const auto left = std::chrono::ceil<milliseconds>(*stop_time_.next() - std::chrono::system_clock::now());
     look_within(std::min(left, kLongest));
   }
   if (stage_ == Stage::running && !options_.stop_file.empty()) look_within(kStopFilePeriod);
@@ -288,8 +288,10 @@ void Job::handle_deadline() {
 
 // The ranks then have what is left of the job's time.
 void Job::handle_stop_time() {
+  if (stage_ != Stage::running) return;
   const auto now = std::chrono::system_clock::now();
-  if (stage_ != Stage::running || !stop_time_.when() || now < *stop_time_.when()) return;
+  stop_time_.look_again(now);
+  if (!stop_time_.when() || now < *stop_time_.when()) return;
   const auto end = stop_time_.confirm();
   if (!end) return;
   router_.say(fmt::format("kolorun: the job's time ends at {}; asking the ranks to stop{}",
