@@ -33,8 +33,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kEndAfterDeath{5000};   // mpirun ends the others itself within two seconds
-constexpr milliseconds kEndWhereElastic{500};  // it needs none, where it does not wait for a lost host
+constexpr milliseconds kEndWhereElastic{500};  // after a loss: no launcher is waited for
 constexpr milliseconds kEndAfterTerm{3000};    // mpirun gives ranks one second between SIGTERM and SIGKILL
 constexpr milliseconds kStopFilePeriod{1000};
 constexpr size_t kMostPending = 1 << 20;  // bytes a slow reader may be behind before the ranks have to wait
@@ -193,11 +192,11 @@ void Job::read_outputs() {
     for (const auto& source : pipes_->sources()) read_all(source.fd.get(), source.rank, source.stream);
   if (router_.last_save()) stop_time_.save_took(*router_.last_save());
   const bool is_failing = router_.banner().failing() || !end_.lost_host().empty();
-  const auto until_end = elastic_ ? kEndWhereElastic : kEndAfterDeath;
+  const auto until_end = elastic_ ? kEndWhereElastic : starter_.time_to_end_survivors();
   if (is_failing && stage_ == Stage::running && !deadline_) set_deadline(until_end);
   // Ranks that have lost another cannot stop together.
   if (is_failing && stage_ == Stage::stopping && !std::exchange(fails_to_stop_, true))
-    deadline_ = std::min(*deadline_, Clock::now() + kEndAfterDeath);
+    deadline_ = std::min(*deadline_, Clock::now() + starter_.time_to_end_survivors());
   if (end_.lost_host().empty()) return;
   // mpirun takes seconds until it ends the survivors. Those that are here tell their last step sooner.
   if (!elastic_ && !std::exchange(loss_seen_, true)) signal_ranks_below(mpirun_.pid, SIGTERM);
