@@ -9,9 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -52,13 +54,17 @@ std::array<OwnedFd, 2> make_pipe() {
   _exit(127);
 }
 
+// Of /proc/PID/stat, `pid (name) state parent group …`, what follows the name, which may hold anything.
+std::string fields_behind_name(const std::filesystem::path& folder) {
+  const std::string stat = contents_of(folder / "stat");
+  const size_t name_end = stat.rfind(')');
+  return name_end == std::string::npos ? "" : stat.substr(name_end + 1);
+}
+
 std::optional<ProcessId> child_in(const std::filesystem::path& folder, pid_t parent) {
   const auto pid = parse_int64(folder.filename().string());
   if (!pid) return std::nullopt;
-  const std::string stat = contents_of(folder / "stat");  // pid (name) state parent group …
-  const size_t name_end = stat.rfind(')');                // the name itself may hold anything
-  if (name_end == std::string::npos) return std::nullopt;
-  std::istringstream fields(stat.substr(name_end + 1));
+  std::istringstream fields(fields_behind_name(folder));
   char state = 'Z';
   pid_t its_parent = 0, group = 0;
   fields >> state >> its_parent >> group;
@@ -109,6 +115,20 @@ std::string contents_of(const std::string& path) {
   return text.str();
 }
 
+std::chrono::milliseconds age_of(pid_t pid) {
+  constexpr int kFieldsBefore = 19;  // from the state to itrealvalue
+  std::istringstream fields(fields_behind_name("/proc/" + std::to_string(pid)));
+  std::string skipped;
+  for (int i = 0; i < kFieldsBefore; ++i) fields >> skipped;
+  std::int64_t start_ticks = 0;
+  timespec now = {};
+  if (!(fields >> start_ticks) || clock_gettime(CLOCK_BOOTTIME, &now) != 0)
+    return std::chrono::milliseconds::max();
+  const auto since_boot = std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+  const std::chrono::milliseconds start(start_ticks * 1000 / sysconf(_SC_CLK_TCK));
+  return std::chrono::duration_cast<std::chrono::milliseconds>(since_boot) - start;
+}
+
 std::vector<ProcessId> children_of(pid_t parent) {
   std::vector<ProcessId> children;
   std::error_code error;
@@ -126,6 +146,21 @@ int signal_children_of(pid_t parent, int signal, pid_t spared) {
     kill(own_group ? -child.group : child.pid, signal);
   }
   return static_cast<int>(children.size());
+}
+
+void kill_children(pid_t spared) {
+  constexpr std::chrono::seconds kGone{2};  // SIGKILL needs a moment
+  const auto deadline = std::chrono::steady_clock::now() + kGone;
+  const auto are_there = [&] {
+    const auto children = children_of(getpid());
+    return std::any_of(children.begin(), children.end(),
+                       [&](const ProcessId& child) { return child.pid != spared; });
+  };
+  for (signal_children_of(getpid(), SIGKILL, spared);
+       are_there() && std::chrono::steady_clock::now() < deadline;) {
+    while (waitpid(-1, nullptr, WNOHANG) > 0) continue;
+    poll(nullptr, 0, 10);
+  }
 }
 
 namespace {
@@ -190,16 +225,23 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kToEnd{3};
 constexpr size_t kMostCaptured = size_t{16} << 20;
 
-// Waits for the end of `child`; true if it ended by itself with code 0.
+// It stays a zombie, so that no other process or group can have its number meanwhile.
+bool has_ended(pid_t pid) {
+  siginfo_t info = {};
+  return waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid;
+}
+
+// Waits for the end of `child`; true if it ended by itself with code 0. By force SIGTERM goes to it alone:
+// mpirun, as one, has the ranks of other hosts to end. What is left of its group is killed.
 bool end_child(Child& child, bool by_force) {
   if (by_force) kill(child.pid, SIGTERM);
   const auto deadline = Clock::now() + kToEnd;
-  std::optional<int> code;
-  while (!(code = detail::code_of_child(child.pid))) {
+  while (!has_ended(child.pid)) {
     if (Clock::now() > deadline) kill(-child.pid, SIGKILL);
     poll(nullptr, 0, 10);
   }
-  return !by_force && code == 0;
+  if (by_force) kill(-child.pid, SIGKILL);
+  return detail::code_of_child(child.pid, true) == 0 && !by_force;
 }
 
 // False at the end of the stream.

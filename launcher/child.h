@@ -50,6 +50,10 @@ Child start_child(const std::vector<std::string>& argv, Input input = Input::non
 /// A file's bytes up to the first error, as when a process goes whose file in /proc is read; "" for no file.
 std::string contents_of(const std::string& path);
 
+/// Since the process was started or forked, not since its program began; the longest time there is for one
+/// that has ended.
+std::chrono::milliseconds age_of(pid_t pid);
+
 struct ProcessId {
   pid_t pid = 0, group = 0;
 };
@@ -59,6 +63,10 @@ std::vector<ProcessId> children_of(pid_t parent);
 /// Signals each child of `parent` but `spared` with its whole process group, as mpirun does. Returns how many
 /// there were.
 int signal_children_of(pid_t parent, int signal, pid_t spared = -1);
+
+/// Kills each child of this process but `spared` with its whole process group, and waits for their ends, two
+/// seconds at most.
+void kill_children(pid_t spared);
 
 /// Signals the children of `mpirun` that are ranks, not what it has started for itself, as ssh. Returns how
 /// many.
@@ -94,9 +102,9 @@ struct CapturedRun {
   bool is_stopped = false;  // by a signal that came to this process
 };
 
-/// Ends the program when `limit` has passed, it has written 16 MiB or a signal has come; the signal is then
-/// given to this process again, so that `signals` still has it. Without `signals` those of this process are
-/// left alone. Throws NotFoundError if it cannot be started.
+/// Ends the program, with its process group, when `limit` has passed, it has written 16 MiB or a signal has
+/// come; the signal is then given to this process again, so that `signals` still has it. Without `signals`
+/// those of this process are left alone. Throws NotFoundError if it cannot be started.
 CapturedRun run_captured(const std::vector<std::string>& command, std::chrono::seconds limit,
                          SignalQueue* signals);
 

@@ -26,7 +26,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr std::chrono::seconds kLongestDiscovery{30};
 constexpr char kLook = '?', kRest = '.';
 
 class Watcher {
@@ -63,7 +62,7 @@ void Watcher::discover() {
   if (plan_.discover.empty()) return;
   std::string why;
   try {
-    const CapturedRun run = run_captured({"sh", "-c", plan_.discover}, kLongestDiscovery, nullptr);
+    const CapturedRun run = run_captured({"sh", "-c", plan_.discover}, plan_.discover_limit, nullptr);
     if (run.good) {
       hosts_ = parse_discovered(run.out, plan_.listed, plan_.slots_per_host);
       warned_ = false;

@@ -19,6 +19,7 @@ struct WatchPlan {
   std::string discover;      // a command for sh that prints the hosts that are there; "": none
   std::optional<int> slots_per_host;  // of a host that `discover` prints without a number
   std::chrono::seconds every{5};
+  std::chrono::seconds discover_limit{30};  // it is then ended, with all that it has started
   Agent agent;
 };
 

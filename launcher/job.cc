@@ -33,12 +33,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kEndAfterDeath{5000};      // mpirun ends the others itself within two seconds
-constexpr milliseconds kEndWhereElastic{500};     // it needs none, where it does not wait for a lost host
-constexpr milliseconds kEndAfterTerm{3000};       // mpirun gives ranks one second between SIGTERM and SIGKILL
-constexpr std::chrono::minutes kUntilSession{2};  // programs read data and import libraries before
-constexpr int kDaemonsHaveEnded = 244;            // of mpirun, in the middle of its start
-constexpr milliseconds kOrphansGone{2000};        // SIGKILL needs a moment
+constexpr milliseconds kEndWhereElastic{500};  // after a loss: no launcher is waited for
+constexpr milliseconds kEndAfterTerm{3000};    // mpirun gives ranks one second between SIGTERM and SIGKILL
 constexpr milliseconds kStopFilePeriod{1000};
 constexpr size_t kMostPending = 1 << 20;  // bytes a slow reader may be behind before the ranks have to wait
 constexpr size_t kMostAtEnd = 64 << 20;   // when all have ended: more than their pipes can hold
@@ -60,7 +56,7 @@ class Job {
   void reap();
   void ask_to_stop(milliseconds grace);
   void ask_to_stop() { ask_to_stop(milliseconds(static_cast<std::int64_t>(options_.stop_grace_s * 1000))); }
-  bool are_ranks_ended_by_request() const;
+  RankRequests::Effect effect_of_requests() const;
   void end_mpirun();
   void kill_everything();
   void end_for_another_start();
@@ -88,39 +84,22 @@ class Job {
   OutputRouter router_;
   JobEnd end_;
   Child mpirun_;
-  const Clock::time_point start_ = Clock::now();
   Stage stage_ = Stage::running;
   std::optional<Clock::time_point> deadline_;
   Clock::time_point next_look_ = {};  // for --stop-file
   bool loss_seen_ = false;            // of a host
   bool fails_to_stop_ = false;        // a rank or host was lost
   int stop_signals_ = 0;
-  bool stop_requested_ = false;
   RankRequests requests_;
   milliseconds grace_{0};  // for ranks that were asked to stop
   bool asked_to_grow_ = false;
-  size_t going_hosts_ = 0;      // as far as they were looked at
-  bool has_not_begun_ = false;  // the request to stop found the launcher without ranks
-  bool forced_ = false;         // ended without waiting for the ranks
+  size_t going_hosts_ = 0;  // as far as they were looked at
+  bool forced_ = false;     // ended without waiting for the ranks
   int exit_code_ = 0;
 };
 
-bool contains(const std::vector<std::string>& words, const std::string& word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
 bool wants_prefix(const Options& options) {
   return options.prefix == Prefix::always || (options.prefix == Prefix::automatic && options.ranks > 1);
-}
-
-// What has mpirun say which rank fails, where nobody has asked for that and it can.
-std::vector<std::string> state_notes(const Options& options, const Surroundings& found) {
-  const bool is_asked = contains(options.mpi_args, kStateNotes) ||
-                        contains(found.variables, std::string("OMPI_MCA_") + kStateNotes);
-  if (is_asked || found.mpi.kind != MpiKind::open_mpi || found.mpi.has_prte() ||
-      !starter_of(options.launcher).has_ranks_as_children())
-    return {};
-  return {"--mca", kStateNotes, "1"};
 }
 
 Job::Job(const Options& options, const Surroundings& found, detail::StopTime& stop_time, SignalQueue& signals,
@@ -146,7 +125,7 @@ Job::Job(const Options& options, const Surroundings& found, detail::StopTime& st
     const auto settings = folders_.emplace().settings(found.mpi, options.mpi_args, found.variables);
     redirected.mpi_args.insert(redirected.mpi_args.end(), settings.begin(), settings.end());
   }
-  if (const auto notes = state_notes(options, found); !notes.empty()) {
+  if (const auto notes = starter_.state_notes(options, found); !notes.empty()) {
     redirected.mpi_args.insert(redirected.mpi_args.end(), notes.begin(), notes.end());
     router_.take_out_states(here_);
   }
@@ -178,10 +157,10 @@ void Job::wait_for_events() {
     timeout = timeout < 0 ? wait : std::min(timeout, wait);
   };
   if (deadline_) look_within(std::chrono::ceil<milliseconds>(*deadline_ - Clock::now()));
-  if (stage_ == Stage::running && stop_time_.when()) {
+  if (stage_ == Stage::running && stop_time_.next()) {
     // The wall clock may be set meanwhile: looked at once a minute.
     constexpr milliseconds kLongest{60000};
-    const auto left = std::chrono::ceil<milliseconds>(*stop_time_.when() - std::chrono::system_clock::now());
+    const auto left = std::chrono::ceil<milliseconds>(*stop_time_.next() - std::chrono::system_clock::now());
     look_within(std::min(left, kLongest));
   }
   if (stage_ == Stage::running && !options_.stop_file.empty()) look_within(kStopFilePeriod);
@@ -213,11 +192,11 @@ void Job::read_outputs() {
     for (const auto& source : pipes_->sources()) read_all(source.fd.get(), source.rank, source.stream);
   if (router_.last_save()) stop_time_.save_took(*router_.last_save());
   const bool is_failing = router_.banner().failing() || !end_.lost_host().empty();
-  const auto until_end = elastic_ ? kEndWhereElastic : kEndAfterDeath;
+  const auto until_end = elastic_ ? kEndWhereElastic : starter_.time_to_end_survivors();
   if (is_failing && stage_ == Stage::running && !deadline_) set_deadline(until_end);
   // Ranks that have lost another cannot stop together.
   if (is_failing && stage_ == Stage::stopping && !std::exchange(fails_to_stop_, true))
-    deadline_ = std::min(*deadline_, Clock::now() + kEndAfterDeath);
+    deadline_ = std::min(*deadline_, Clock::now() + starter_.time_to_end_survivors());
   if (end_.lost_host().empty()) return;
   // mpirun takes seconds until it ends the survivors. Those that are here tell their last step sooner.
   if (!elastic_ && !std::exchange(loss_seen_, true)) signal_ranks_below(mpirun_.pid, SIGTERM);
@@ -234,31 +213,16 @@ void Job::flush_sinks() {
   if (!(out_read && err_read) && stage_ != Stage::ended) end_at_once();
 }
 
-// Ranks outlive an mpirun that was killed, as children of this process. spared: a child that is none of them.
-void kill_orphans(pid_t spared) {
-  const auto deadline = Clock::now() + kOrphansGone;
-  const auto are_there = [&] {
-    const auto children = children_of(getpid());
-    return std::any_of(children.begin(), children.end(),
-                       [&](const ProcessId& child) { return child.pid != spared; });
-  };
-  for (signal_children_of(getpid(), SIGKILL, spared); are_there() && Clock::now() < deadline;) {
-    while (waitpid(-1, nullptr, WNOHANG) > 0) continue;
-    poll(nullptr, 0, 10);
-  }
-}
-
 void Job::reap() {
   int status = 0;
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
     if (pid != mpirun_.pid) continue;
     exit_code_ = detail::shell_code(status);
-    // It takes the signal only once it starts daemons, so no rank was there.
-    has_not_begun_ =
-        has_not_begun_ || (stop_requested_ && WIFSIGNALED(status) && WTERMSIG(status) == SIGUSR1);
+    requests_.end(status);
     if (WIFSIGNALED(status)) {
-      kill_orphans(elastic_ ? elastic_->watching_process() : -1);
-      if (stage_ == Stage::running && !has_not_begun_)
+      // Ranks outlive an mpirun that was killed, as children of this process.
+      kill_children(elastic_ ? elastic_->watching_process() : -1);
+      if (stage_ == Stage::running && effect_of_requests() != RankRequests::Effect::job_not_begun)
         end_.tell(fmt::format("kolorun: signal {} ({}) has ended {}, and the ranks with it", WTERMSIG(status),
                               sigdescr_np(WTERMSIG(status)), starter_.program()));
     }
@@ -268,18 +232,17 @@ void Job::reap() {
 }
 
 void Job::ask_to_stop(milliseconds grace) {
-  stop_requested_ = true;
   stage_ = Stage::stopping;
   grace_ = grace;
   requests_.ask(SIGTERM);
   set_deadline(requests_.are_asked() ? grace : std::min(grace, RankRequests::kRanksNotThere));
 }
 
-// Those of a program that had not come to where it takes requests.
-bool Job::are_ranks_ended_by_request() const {
-  const bool is_by_request = exit_code_ == detail::kBySignal + SIGTERM ||
-                             exit_code_ == detail::kBySignal + SIGUSR1 || exit_code_ == kDaemonsHaveEnded;
-  return is_by_request && !forced_ && !has_not_begun_ && !router_.last_step();
+RankRequests::Effect Job::effect_of_requests() const {
+  return requests_.effect({.has_completed_step = router_.last_step().has_value(),
+                           .lacks_daemons = router_.banner().lacks_daemons(),
+                           .was_forced = forced_,
+                           .others_have_asked = asked_to_grow_ || !router_.going_hosts().empty()});
 }
 
 void Job::end_mpirun() {
@@ -316,7 +279,7 @@ void Job::handle_deadline() {
   if (!deadline_ || Clock::now() < *deadline_ || stage_ == Stage::ended) return;
   if (stage_ == Stage::ending) return kill_everything();
   if (fails_to_stop_ || (elastic_ && stage_ == Stage::running)) return end_for_another_start();
-  has_not_begun_ = requests_.is_kept() && !router_.last_step();
+  requests_.give_up();
   if (stage_ == Stage::stopping && requests_.are_asked() && !std::exchange(forced_, true))
     tell_grace_is_over();
   end_mpirun();
@@ -324,8 +287,10 @@ void Job::handle_deadline() {
 
 // The ranks then have what is left of the job's time.
 void Job::handle_stop_time() {
+  if (stage_ != Stage::running) return;
   const auto now = std::chrono::system_clock::now();
-  if (stage_ != Stage::running || !stop_time_.when() || now < *stop_time_.when()) return;
+  stop_time_.look_again(now);
+  if (!stop_time_.when() || now < *stop_time_.when()) return;
   const auto end = stop_time_.confirm();
   if (!end) return;
   router_.say(fmt::format("kolorun: the job's time ends at {}; asking the ranks to stop{}",
@@ -369,12 +334,11 @@ void Job::handle_news_of_hosts() {
 
 void Job::handle_signal(int number) {
   if (number == SIGCHLD) return reap();
-  if (number == SIGUSR1) stop_requested_ = true;
+  if (number == SIGUSR1) return requests_.ask(number);
   if (stage_ == Stage::ended) {
-    if (number != SIGUSR1 && number != SIGUSR2) out_.drop(), err_.drop();
+    if (number != SIGUSR2) out_.drop(), err_.drop();
     return;
   }
-  if (number == SIGUSR1) return requests_.ask(number);
   if (number == SIGUSR2) {
     kill(mpirun_.pid, number);
     return;
@@ -413,32 +377,24 @@ JobResult Job::run() {
   }
   read_outputs();
   router_.finish();
+  const auto effect = effect_of_requests();
+  exit_code_ = end_.tell_effect(effect, exit_code_);
   const bool was_asked = asked_to_grow_ || !router_.going_hosts().empty();
-  if ((stop_requested_ || was_asked) && are_ranks_ended_by_request()) {
-    // Later it is a program that takes none, and may have done what nobody would know of.
-    const bool is_early = Clock::now() - start_ < kUntilSession;
-    router_.say(fmt::format("kolorun: the request to stop has ended the ranks, which do not take it{}",
-                            is_early ? ", or not yet" : ""));
-    if (is_early && options_.stopped_exit_code != 0) exit_code_ = options_.stopped_exit_code;
-  }
   const bool has_stopped_to_go_on = was_asked && exit_code_ == options_.stopped_exit_code;
   // Else the signal was kolorun's.
-  if (!stop_requested_ && !has_stopped_to_go_on) end_.tell_failed_rank(exit_code_, forced_);
+  if (!requests_.were_made() && !has_stopped_to_go_on) end_.tell_failed_rank(exit_code_, forced_);
   end_.tell_lost_host();
   const bool could_not_start = end_.tell_start_failure();
-  if (could_not_start) exit_code_ = 1;  // mpirun's tells nothing: 255, 135
-  // mpirun then takes the signal for handed on, and ends with 0 as a job that is done.
-  has_not_begun_ = has_not_begun_ || (stop_requested_ && exit_code_ == 0 && router_.banner().lacks_daemons());
-  if (has_not_begun_) router_.say("kolorun: the request to stop came before the ranks had started");
-  if (has_not_begun_) exit_code_ = options_.stopped_exit_code;
+  // mpirun's own code tells nothing: 255, 135.
+  if (could_not_start && effect != RankRequests::Effect::job_not_begun) exit_code_ = 1;
   for (flush_sinks(); out_.pending_bytes() + err_.pending_bytes() > 0; flush_sinks()) {
     wait_for_events();
     while (const auto number = signals_.next()) handle_signal(*number);
   }
   if (forced_ && exit_code_ == 0) exit_code_ = 1;
-  if (!stop_requested_) exit_code_ = end_.exit_code(exit_code_);
+  if (!requests_.were_made()) exit_code_ = end_.exit_code(exit_code_);
   return {.exit_code = exit_code_,
-          .stop_requested = stop_requested_ || forced_,
+          .stop_requested = requests_.were_made() || forced_,
           .was_cut_short = forced_,
           .last_step = router_.last_step(),
           .planned_steps = router_.planned_steps(),

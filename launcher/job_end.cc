@@ -78,6 +78,20 @@ bool JobEnd::tell_start_failure() {
   return !why.empty();
 }
 
+int JobEnd::tell_effect(RankRequests::Effect effect, int launchers_code) {
+  using Effect = RankRequests::Effect;
+  const int stopped_code = options_.stopped_exit_code;
+  if (effect == Effect::none) return launchers_code;
+  if (effect == Effect::job_not_begun) {
+    router_.say("kolorun: the request to stop came before the ranks had started");
+    return stopped_code;
+  }
+  const bool is_early = effect == Effect::ranks_ended_early;
+  router_.say(fmt::format("kolorun: the request to stop has ended the ranks, which do not take it{}",
+                          is_early ? ", or not yet" : ""));
+  return is_early && stopped_code != 0 ? stopped_code : launchers_code;
+}
+
 int JobEnd::exit_code(int launchers_code) const {
   // srun returns the highest code, which may be that of a rank that it has ended itself.
   const BannerReader& banner = router_.banner();

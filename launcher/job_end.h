@@ -8,6 +8,7 @@
 
 #include <kolo/launcher/options.h>
 #include <kolo/launcher/output.h>
+#include <kolo/launcher/rank_requests.h>
 
 namespace kolo::launcher {
 
@@ -28,6 +29,8 @@ class JobEnd {
   void tell_failed_rank(int exit_code, bool is_forced);
   /// Why the ranks did not start. False if they did.
   bool tell_start_failure();
+  /// Says what a request to stop has done, unless the ranks have taken it. The exit code for the launcher's.
+  int tell_effect(RankRequests::Effect effect, int launchers_code);
   /// The job's own exit code, for the launcher's.
   int exit_code(int launchers_code) const;
 

@@ -16,6 +16,7 @@
 #include <kolo/launcher/check_build.h>
 #include <kolo/launcher/check_network.h>
 #include <kolo/launcher/child.h>
+#include <kolo/launcher/job_folders.h>
 #include <kolo/launcher/job_result.h>
 #include <kolo/launcher/job_token.h>
 #include <kolo/launcher/machines.h>
@@ -132,6 +133,7 @@ Mpi find_mpi(const Options& options) {
 }
 
 int launch(Options options, Surroundings found, SignalQueue& signals) {
+  if (!all_ranks_here(options, found)) JobFolders::remove_left();
   if (!options.program.empty()) find_the_program(options, found);
   if (!options.stop_file.empty()) clear_stop_file(options);
   if (!options.elastic)

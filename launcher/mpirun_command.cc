@@ -15,6 +15,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/launcher.h>
 #include <kolo/core/base/process.h>
+#include <kolo/launcher/banner.h>
 #include <kolo/launcher/program_search.h>
 
 namespace kolo::launcher {
@@ -251,6 +252,13 @@ bool all_ranks_here(const Options& options, const Surroundings& found) {
   if (mpi_args_name_hosts(options)) return false;
   return std::all_of(options.hosts.begin(), options.hosts.end(),
                      [&](const Host& host) { return is_this_machine(host.name, found.hostname); });
+}
+
+std::vector<std::string> state_notes_of_mpirun(const Options& options, const Surroundings& found) {
+  const bool is_asked = contains(options.mpi_args, kStateNotes) ||
+                        contains(found.variables, std::string("OMPI_MCA_") + kStateNotes);
+  if (is_asked || found.mpi.kind != MpiKind::open_mpi || found.mpi.has_prte()) return {};
+  return {"--mca", kStateNotes, "1"};
 }
 
 std::string host_lines_of_mpirun(const Options& options, const Surroundings& found) {

@@ -50,6 +50,9 @@ std::vector<std::string> program_of_ranks(const Options& options, const Surround
 /// cores than this machine has.
 std::vector<std::string> compose_mpirun(const Options& options, const Surroundings& found, bool tagged);
 
+/// The arguments that have mpirun say which rank fails, where nobody has asked for that and it can.
+std::vector<std::string> state_notes_of_mpirun(const Options& options, const Surroundings& found);
+
 /// `a slots=2` for each host.
 std::string host_lines_of_mpirun(const Options& options, const Surroundings& found);
 

@@ -1,7 +1,9 @@
 #include <kolo/launcher/rank_requests.h>
 
 #include <signal.h>
+#include <sys/wait.h>
 
+#include <kolo/core/base/child_program.h>
 #include <kolo/launcher/child.h>
 
 namespace kolo::launcher {
@@ -12,8 +14,12 @@ using std::chrono::milliseconds;
 constexpr milliseconds kBetweenLooksForRanks{20};
 // srun and mpirun may lose a request while they start ranks on other hosts: it is made again, once a second.
 constexpr milliseconds kStartsElsewhere{10000}, kBetweenRequests{1000};
+constexpr std::chrono::minutes kUntilSession{2};
+constexpr int kDaemonsHaveEnded = 244;  // of mpirun, in the middle of its start
 
 }  // namespace
+
+bool may_yet_take_requests(std::chrono::nanoseconds age) { return age < kUntilSession; }
 
 void RankRequests::begin(pid_t launcher) {
   launcher_ = launcher;
@@ -28,6 +34,8 @@ bool RankRequests::are_ranks_there() const {
 
 // mpirun would kill the ranks a second after a SIGTERM of its own; SIGUSR1 it hands on to all hosts as it is.
 void RankRequests::ask(int number) {
+  were_made_ = true;
+  if (launcher_ <= 0) return;
   are_asked_ = are_children_ ? are_ranks_there() && signal_children_of(launcher_, number) > 0
                              : kill(launcher_, SIGUSR1) == 0;
   kept_ = are_asked_ ? 0 : number;
@@ -46,6 +54,26 @@ bool RankRequests::ask_again() {
 std::optional<milliseconds> RankRequests::next_look() const {
   if (kept_ != 0) return kBetweenLooksForRanks;
   return next_asking_ ? std::optional(kBetweenRequests) : std::nullopt;
+}
+
+void RankRequests::end(int wait_status) {
+  code_ = detail::shell_code(wait_status);
+  // A launcher takes the signal only once it starts daemons, so no rank was there.
+  has_ended_launcher_ = were_made_ && WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGUSR1;
+  launcher_ = 0;
+  next_asking_.reset();
+}
+
+RankRequests::Effect RankRequests::effect(const Signs& signs) const {
+  if (has_ended_launcher_) return Effect::job_not_begun;
+  if (was_given_up_ && !signs.has_completed_step) return Effect::job_not_begun;
+  // mpirun then takes the signal for handed on, and ends as a job that is done.
+  if (were_made_ && signs.lacks_daemons && code_ == 0) return Effect::job_not_begun;
+  const bool is_by_request = code_ == detail::kBySignal + SIGTERM || code_ == detail::kBySignal + SIGUSR1 ||
+                             code_ == kDaemonsHaveEnded;
+  const bool was_asked = were_made_ || signs.others_have_asked;
+  if (!was_asked || !is_by_request || signs.was_forced || signs.has_completed_step) return Effect::none;
+  return may_yet_take_requests(Clock::now() - start_) ? Effect::ranks_ended_early : Effect::ranks_ended;
 }
 
 }  // namespace kolo::launcher

@@ -1,4 +1,4 @@
-// Asking the ranks of a job to stop, also where they have not started yet.
+// Asking the ranks of a job to stop, also where they have not started yet, and what has come of it.
 #pragma once
 
 #include <sys/types.h>
@@ -7,6 +7,10 @@
 #include <optional>
 
 namespace kolo::launcher {
+
+/// Programs read data and import libraries before they take requests. True of one that takes none at this
+/// age, and may yet come to where it does; an older one is a program that takes none.
+bool may_yet_take_requests(std::chrono::nanoseconds age);
 
 class RankRequests {
  public:
@@ -21,15 +25,37 @@ class RankRequests {
   static constexpr std::chrono::milliseconds kRanksNotThere{5000};
 
   /// By the signal `number` where the ranks are children of the launcher, else by SIGUSR1, which it hands on.
-  /// If no rank is there the request is kept for ask_again().
+  /// If no rank is there the request is kept for ask_again(). After end() it is noted alone.
   void ask(int number);
   /// Makes a request again that has found no rank, or that may have been lost. True if it has now found them.
   bool ask_again();
   /// Whether the last request has found ranks.
   bool are_asked() const { return are_asked_; }
-  bool is_kept() const { return kept_ != 0; }
+  bool were_made() const { return were_made_; }
   /// When to call ask_again(); nothing if there is no need.
   std::optional<std::chrono::milliseconds> next_look() const;
+
+  /// Call it where the launcher is ended without waiting any longer for its ranks.
+  void give_up() { was_given_up_ = kept_ != 0; }
+  /// Call once, when the launcher has ended, as waitpid tells it.
+  void end(int wait_status);
+
+  /// What the requests have done to the job.
+  enum class Effect {
+    none,               // none was made, or the ranks have taken it
+    job_not_begun,      // no rank was there to take it
+    ranks_ended_early,  // their program takes none, or not yet
+    ranks_ended         // it takes none, and may have done what nobody would know of
+  };
+  /// What the job's output tells.
+  struct Signs {
+    bool has_completed_step = false;
+    bool lacks_daemons = false;      // mpirun says that it had none to hand the request to
+    bool was_forced = false;         // the ranks were ended without waiting for them
+    bool others_have_asked = false;  // the ranks, on their own or for another purpose than a stop
+  };
+  /// After end().
+  Effect effect(const Signs& signs) const;
 
  private:
   bool are_ranks_there() const;
@@ -40,6 +66,9 @@ class RankRequests {
   Clock::time_point start_;
   bool are_asked_ = false;
   int kept_ = 0;  // the signal of a request that has found no rank
+  bool were_made_ = false, was_given_up_ = false;
+  bool has_ended_launcher_ = false;  // before that had a rank
+  int code_ = 0;                     // of the launcher, as a shell tells it
   std::optional<Clock::time_point> next_asking_;
 };
 

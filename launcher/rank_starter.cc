@@ -19,6 +19,9 @@ class ByMpirun final : public RankStarter {
   LineMarks marks(const Surroundings& found) const override {
     return found.mpi.has_prte() ? LineMarks::tags_and_blank : LineMarks::tags;
   }
+  std::vector<std::string> state_notes(const Options& options, const Surroundings& found) const override {
+    return state_notes_of_mpirun(options, found);
+  }
   bool has_ranks_as_children() const override { return true; }
 };
 
@@ -33,6 +36,9 @@ class BySrun final : public RankStarter {
     return host_lines_of_srun(options, found);
   }
   LineMarks marks(const Surroundings&) const override { return LineMarks::labels; }
+  // It sends SIGTERM at once, which ranks may ignore, and SIGKILL when the site's KillWait is over, half a
+  // minute as a rule. A second is for what kolo's ranks say of the loss.
+  std::chrono::milliseconds time_to_end_survivors() const override { return std::chrono::seconds(1); }
   // They are Slurm's daemons'.
   bool takes_ranks_with_it() const override { return false; }
 };

@@ -1,6 +1,7 @@
 // The ways of starting the ranks of a job, one class each: by Open MPI's mpirun, by srun, by hydra.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,14 @@ class RankStarter {
   /// The lines of a HostList for it.
   virtual std::string host_lines(const Options& options, const Surroundings& found) const = 0;
   virtual LineMarks marks(const Surroundings& found) const = 0;
+  /// Arguments that have it say which rank fails (kStateNotes); empty where it cannot, or the user has asked.
+  virtual std::vector<std::string> state_notes(const Options&, const Surroundings&) const { return {}; }
   /// True if ranks of this machine are its children: kolorun then reads and signals them itself. All others
   /// hand a SIGUSR1 on to the ranks.
   virtual bool has_ranks_as_children() const { return false; }
+  /// How long after the loss of a rank it has to end the others, before it is ended itself. mpirun and hydra
+  /// do so, within two seconds.
+  virtual std::chrono::milliseconds time_to_end_survivors() const { return std::chrono::seconds(5); }
   /// True if the ranks end where it is killed; else it has to end them itself, at a SIGTERM.
   virtual bool takes_ranks_with_it() const { return true; }
 };

@@ -20,6 +20,7 @@
 #include <kolo/core/base/text.h>
 #include <kolo/launcher/child.h>
 #include <kolo/launcher/hosts.h>
+#include <kolo/launcher/rank_requests.h>
 
 namespace kolo::launcher {
 namespace {
@@ -63,10 +64,13 @@ bool handles(pid_t pid, int signal) {
   return (caught >> (signal - 1) & 1) != 0;
 }
 
-void ask(pid_t pid) {
+// False if the request would end it, and it may soon take one.
+bool ask(pid_t pid) {
   const sigval value = {.sival_int = kHostGoesValue};
   if (handles(pid, SIGUSR1)) sigqueue(pid, SIGUSR1, value);
+  else if (may_yet_take_requests(age_of(pid))) return false;
   else kill(pid, SIGTERM);
+  return true;
 }
 
 std::vector<pid_t> ranks_here() {
@@ -86,17 +90,24 @@ int stop_ranks_here(double wait_s) {
   std::vector<pid_t> ranks = ranks_here();
   const size_t asked = ranks.size();
   if (asked == 0) return fmt::print("kolorun: no rank of yours runs here\n"), 0;
-  std::for_each(ranks.begin(), ranks.end(), ask);
+  std::vector<pid_t> waiting = ranks;  // to be asked
+  std::erase_if(waiting, ask);
   const auto begin = Clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   while (!ranks.empty() && seconds() < wait_s) {
     poll(nullptr, 0, kBetweenLooks_ms);
-    std::erase_if(ranks, [](pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; });
+    for (std::vector<pid_t>* const list : {&ranks, &waiting})
+      std::erase_if(*list, [](pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; });
+    std::erase_if(waiting, ask);
   }
   if (ranks.empty())
     return fmt::print("kolorun: {} here stopped within {:.1f} s\n", count_of(asked, "rank"), seconds()), 0;
-  fmt::print(stderr, "kolorun: {} of {} here did not stop within {:g} s\n", ranks.size(),
-             count_of(asked, "rank"), wait_s);
+  const std::string why = waiting.empty()
+                              ? ""
+                              : fmt::format("; {} did not come to where {} requests", waiting.size(),
+                                            waiting.size() == 1 ? "it takes" : "they take");
+  fmt::print(stderr, "kolorun: {} of {} here did not stop within {:g} s{}\n", ranks.size(),
+             count_of(asked, "rank"), wait_s, why);
   return 1;
 }
 

@@ -98,9 +98,11 @@ std::string StopNotice::notice_of_host() {
 }
 
 bool StopNotice::is_time_over() {
-  if (stop_time_) stop_time_->save_took(last_save());
-  if (!stop_time_ || !stop_time_->when() || std::chrono::system_clock::now() < *stop_time_->when())
-    return false;
+  if (!stop_time_) return false;
+  const auto now = std::chrono::system_clock::now();
+  stop_time_->look_again(now);
+  stop_time_->save_took(last_save());
+  if (!stop_time_->when() || now < *stop_time_->when()) return false;
   const auto end = stop_time_->confirm();
   if (end)
     log_warning("the job's time ends at {}; asking all ranks to stop{}", clock_text(*end),
@@ -121,9 +123,9 @@ void StopNotice::look() {
     auto next = Clock::now() + kLongestWait;
     if (!plan_.file.empty()) next = std::min(next, next_file_);
     if (!plan_.command.empty()) next = std::min(next, next_command_);
-    if (stop_time_ && stop_time_->when())
-      next = std::min({next, Clock::now() + kBetweenSaves,
-                       Clock::now() + (*stop_time_->when() - std::chrono::system_clock::now())});
+    if (stop_time_ && stop_time_->when()) next = std::min(next, Clock::now() + kBetweenSaves);
+    if (stop_time_ && stop_time_->next())
+      next = std::min(next, Clock::now() + (*stop_time_->next() - std::chrono::system_clock::now()));
     if (!wait_ms(std::max(milliseconds(1), std::chrono::ceil<milliseconds>(next - Clock::now())))) return;
   }
 }

@@ -21,11 +21,24 @@ std::optional<WallTime> parse_slurm_time(const std::string& text) {
   return std::chrono::system_clock::from_time_t(std::mktime(&local));
 }
 
-std::optional<WallTime> find_end(const BatchJob& job, const VariableText& text_of, const RunProgram& run) {
-  if (job.system != "Slurm") return std::nullopt;
-  // Asked first: the end may have been moved since the job began.
+namespace {
+
+// A controller serves a whole site.
+constexpr std::chrono::minutes kBetweenQuestions{1}, kAfterSilence{10};
+
+bool tells_its_end(const BatchJob& job) { return job.system == "Slurm"; }
+
+std::optional<WallTime> ask_slurm(const BatchJob& job, const RunProgram& run) {
   const ProgramEnd said = run({"squeue", "-h", "-o", "%e", "-j", job.job});
-  if (const auto end = parse_slurm_time(said.good || said.is_code_lost ? said.out : "")) return end;
+  return parse_slurm_time(said.good || said.is_code_lost ? said.out : "");
+}
+
+}  // namespace
+
+std::optional<WallTime> find_end(const BatchJob& job, const VariableText& text_of, const RunProgram& run) {
+  if (!tells_its_end(job)) return std::nullopt;
+  // Asked first: the end may have been moved since the job began.
+  if (const auto end = ask_slurm(job, run)) return end;
   const auto end = parse_int64(text_of("SLURM_JOB_END_TIME"));
   return end ? std::optional(std::chrono::system_clock::from_time_t(*end)) : std::nullopt;
 }
@@ -47,6 +60,7 @@ StopTime::StopTime(BatchJob job, std::optional<double> before_s, VariableText te
   if (before_s_ && *before_s_ == 0) return;
   end_ = find_end(job_, text_of_, run_);
   if (end_) plan();
+  if (tells_its_end(job_)) next_look_ = start_ + kBetweenQuestions;
 }
 
 // A request may come while the ranks save: that save has to end, and another one to follow a step.
@@ -68,13 +82,30 @@ std::string StopTime::reason() const {
   return is_for_save_ ? fmt::format(" (the last save took {:.3g} s)", took) : "";
 }
 
+// False where nobody answers. The variable that the job began with would tell of the end before it was moved.
+bool StopTime::ask() {
+  const auto end = ask_slurm(job_, run_);
+  if (end) end_ = end;
+  return end.has_value();
+}
+
+void StopTime::look_again(WallTime now) {
+  if (!next_look_ || now < *next_look_) return;
+  const bool is_answered = ask();
+  next_look_ = now + (is_answered ? kBetweenQuestions : kAfterSilence);
+  if (is_answered) plan();
+}
+
+std::optional<WallTime> StopTime::next() const {
+  if (when_ && next_look_) return std::min(*when_, *next_look_);
+  return when_ ? when_ : next_look_;
+}
+
 std::optional<WallTime> StopTime::confirm() {
-  const auto end = find_end(job_, text_of_, run_);
-  const bool moved = end && *end > *end_;
-  if (!moved) return when_.reset(), end_;  // asked once; also where nobody answers
-  end_ = end;
-  plan();
-  return std::nullopt;
+  const WallTime before = *end_;
+  if (ask() && *end_ > before) return plan(), std::nullopt;
+  when_.reset(), next_look_.reset();  // asked once
+  return end_;
 }
 
 namespace {

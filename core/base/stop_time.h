@@ -23,20 +23,25 @@ std::optional<WallTime> find_end(const BatchJob& job, const VariableText& text_o
 /// Nothing for before_s of 0.
 std::optional<WallTime> time_to_stop(WallTime start, WallTime end, std::optional<double> before_s);
 
-/// Follows the end of a batch job, which an operator may move. One thread.
+/// Follows the end of a batch job, which an operator may move to later or to earlier. One thread.
 class StopTime {
  public:
-  /// Asks for the end once. Without one it is never time. before_s: time_to_stop()'s.
+  /// Asks for the end. As long as there is none it is not time. before_s: time_to_stop()'s.
   StopTime(BatchJob job, std::optional<double> before_s, VariableText text_of, RunProgram run);
   std::optional<WallTime> when() const { return when_; }
   /// The last save took so long: when() is then earlier, if need be, by twice that and 10 s before the end.
   void save_took(std::chrono::milliseconds took);
   /// Why when() is earlier than asked for, as an end of a sentence; "" where it is not.
   std::string reason() const;
-  /// At when(): asks again. The end if it is still that one; else nothing, and when() is later or never.
+  /// To be called now and then: asks once a minute, and less often where nobody answers. when() may change.
+  void look_again(WallTime now);
+  /// The earlier of when() and of the time when look_again() asks; nothing if neither will be.
+  std::optional<WallTime> next() const;
+  /// At when(): asks again. The end if it is not a later one by now; else nothing, and when() is later.
   std::optional<WallTime> confirm();
 
  private:
+  bool ask();
   void plan();
 
   const BatchJob job_;
@@ -46,7 +51,7 @@ class StopTime {
   const WallTime start_;
   std::chrono::milliseconds save_{0};
   bool is_for_save_ = false;
-  std::optional<WallTime> end_, when_;
+  std::optional<WallTime> end_, when_, next_look_;
 };
 
 /// How long the save took that this process has just made: a job that is asked to stop may need as long. In a

@@ -231,6 +231,22 @@ class Elastic(elastic_jobs.ElasticTest):
         nothing = self.cluster.run([elastic_jobs.KOLORUN, "--stop-here"], host="node2")
         self.assertEqual((nothing.code, nothing.out), (0, "kolorun: no rank of yours runs here\n"))
 
+    def test_ranks_that_take_no_requests_yet_are_asked_when_they_do(self):
+        job = Job(self, "-H", self.names(1, 2), SLEEPY, self.checkpoints, 10**6, 50, 5, 4000)
+        deadline = time.monotonic() + elastic_jobs.PATIENCE_S * hosts.SLOWDOWN
+        while len(self.cluster.rank_pids(SLEEPY)) < 4:
+            self.assertLess(time.monotonic(), deadline, job.text())
+            time.sleep(0.02)
+        early = self.cluster.run([elastic_jobs.KOLORUN, "--stop-here", "--wait", 0.5], host="node2")
+        self.assertEqual((early.code, early.err), (1, "kolorun: 2 of 2 ranks here did not stop within 0.5 s; 2 did not come to where they take requests\n"))
+        result = self.cluster.run([elastic_jobs.KOLORUN, "--stop-here"], host="node2")
+        self.assertEqual(result.code, 0, result)
+        self.assertRegex(result.out, r"^kolorun: 2 ranks here stopped within \d+\.\d s$")
+        job.wait_for(r"^kolorun: node2 is about to go; going on with 2 ranks on node1 \(restart 1, ")
+        job.wait_for(r"^starts at step \d+$", times=2)
+        self.assertNotIn("exit code", job.text())
+        self.stop(job)
+
     def test_ends_where_kolorun_s_own_host_is_about_to_go(self):
         job = self.train("-H", self.names(1, 2), "--stop-when", "test $(hostname) = node1 -a -e /run/own/leave")
         self.wait_until_saved(20)

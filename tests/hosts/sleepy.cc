@@ -1,6 +1,7 @@
-// A training that costs nothing but time: sleepy FOLDER STEPS MS [SAVE_STEPS]. Each step of 8 × 4 weights
-// sleeps MS milliseconds, and its data follow from step and rank alone: a training that was stopped and goes
-// on ends with the bytes of one that was not.
+// A training that costs nothing but time: sleepy FOLDER STEPS MS [SAVE_STEPS [MS_BEFORE]]. It sleeps
+// MS_BEFORE milliseconds before init, as one that reads its data. Each step of 8 × 4 weights sleeps MS, and
+// its data follow from step and rank alone: a training that was stopped and goes on ends with the bytes of
+// one that was not.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +15,7 @@ using namespace kolo;
 
 int main(int argc, char** argv) {
   if (argc < 4) return 2;
+  if (argc > 5) std::this_thread::sleep_for(std::chrono::milliseconds(std::atoll(argv[5])));
   init(&argc, &argv);
   const std::string folder = argv[1];
   const std::int64_t steps = std::atoll(argv[2]), ms = std::atoll(argv[3]);

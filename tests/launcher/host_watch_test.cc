@@ -1,11 +1,15 @@
 #include <kolo/launcher/host_watch.h>
 
 #include <fmt/core.h>
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <vector>
+
+#include "tests/launcher/ends_soon.h"
 
 namespace kolo::launcher {
 namespace {
@@ -27,6 +31,20 @@ TEST(HostWatch, HasTheWholeListHoweverFewAnswersAreWaitedFor) {
     ASSERT_EQ(watch.list().size(), plan.listed.size()) << "look " << look;
     EXPECT_EQ(watch.list().back().why_not, "Connection refused");
   }
+}
+
+TEST(HostWatch, EndsAScriptThatHangsWithWhatItHasStarted) {
+  const std::string file = testing::TempDir() + "/started_by_discovery_" + std::to_string(getpid());
+  WatchPlan plan;
+  plan.listed = {{"localhost", 1}};
+  plan.agent.daemons["localhost"] = {"127.0.0.1", 1};
+  plan.discover = "sleep 60 & echo $! > " + file + "; wait";
+  plan.discover_limit = std::chrono::seconds(1);
+  HostWatch watch(plan);
+  ASSERT_TRUE(watch.look_now({}, std::chrono::seconds(20)));
+  EXPECT_THAT(watch.take_warnings(), testing::ElementsAre(testing::HasSubstr("it did not end within 1 s")));
+  EXPECT_TRUE(ends_soon(std::stoi(contents_of(file))));
+  std::filesystem::remove(file);
 }
 
 }  // namespace

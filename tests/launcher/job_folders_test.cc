@@ -61,17 +61,41 @@ TEST_F(JobFoldersTest, GoWithTheJobAndAllThatIsInThem) {
 TEST_F(JobFoldersTest, OfAKilledOneGoWithTheNext) {
   leave_folders();
   ASSERT_THAT(there(), SizeIs(2));
+  { const JobFolders next(shared_); }
+  EXPECT_THAT(there(), IsEmpty());
+}
+
+TEST_F(JobFoldersTest, OfAKilledOneGoWithAJobThatNeedsNone) {
+  leave_folders();
+  JobFolders::remove_left(shared_);
+  EXPECT_THAT(there(), IsEmpty());
+}
+
+TEST_F(JobFoldersTest, OfARunningJobStay) {
+  const JobFolders running(shared_);
+  leave_folders();
+  { const JobFolders next(shared_); }
+  JobFolders::remove_left(shared_);
+  EXPECT_THAT(there(), SizeIs(2));
+}
+
+// Between the making of a folder and its lock.
+TEST_F(JobFoldersTest, ThatAreNotLockedYetStayAMinute) {
+  std::filesystem::create_directory(shared_ / "new-kolo-mpi-Ab3dE6");
+  { const JobFolders next(shared_); }
+  EXPECT_THAT(there(), SizeIs(1));
   { const JobFolders next(shared_, 0s); }
   EXPECT_THAT(there(), IsEmpty());
 }
 
-TEST_F(JobFoldersTest, OfARunningJobAndYoungOnesStay) {
-  const JobFolders running(shared_);
-  leave_folders();
-  { const JobFolders next(shared_); }
-  EXPECT_THAT(there(), SizeIs(4));
+TEST_F(JobFoldersTest, OfAnotherUserStay) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can make them";
+  constexpr uid_t kNobody = 65534;
+  const std::filesystem::path folder = shared_ / "kolo-mpi-Ab3dE6";
+  std::filesystem::create_directory(folder);
+  ASSERT_EQ(chown(folder.c_str(), kNobody, kNobody), 0);
   { const JobFolders next(shared_, 0s); }
-  EXPECT_THAT(there(), SizeIs(2));
+  EXPECT_THAT(there(), SizeIs(1));
 }
 
 }  // namespace

@@ -61,6 +61,50 @@ TEST_F(StopTimeTest, FollowsAnEndThatIsMoved) {
   EXPECT_EQ(clock_text(at(120)), "00:02:00");
 }
 
+TEST_F(StopTimeTest, FollowsAnEndThatIsMovedToEarlierWithinAMinute) {
+  using namespace std::chrono_literals;
+  std::string end = "2100-01-01T01:00:00";
+  int times = 0;
+  StopTime stop(kJob, 20, says_nothing, [&](const auto& command) { return ++times, saying(end)(command); });
+  const WallTime start = std::chrono::system_clock::now();
+  const WallTime before = *stop.when();
+  EXPECT_LT(*stop.next(), before);
+  end = "2100-01-01T00:30:00";
+  stop.look_again(start + 30s);
+  EXPECT_EQ(times, 1) << "a controller is asked once a minute at most";
+  stop.look_again(start + 61s);
+  EXPECT_EQ(stop.when(), before - 30min);
+  EXPECT_EQ(stop.next(), start + 121s);
+  end = "2100-01-01T00:45:00";
+  stop.look_again(start + 122s);
+  EXPECT_EQ(stop.when(), before - 15min);
+  end = "2100-01-01T00:40:00";
+  EXPECT_EQ(*stop.confirm() - 20s, before - 20min) << "moved to earlier since";
+  EXPECT_EQ(stop.next(), std::nullopt);
+}
+
+TEST_F(StopTimeTest, StaysWhereNobodyAnswersAndIsAskedForLessOften) {
+  using namespace std::chrono_literals;
+  std::string end = "2100-01-01T01:00:00";
+  StopTime stop(kJob, 20, ends_at_1000, [&](const auto& command) { return saying(end)(command); });
+  const auto before = stop.when();
+  const WallTime later = std::chrono::system_clock::now() + 61s;
+  end = "";
+  stop.look_again(later);
+  EXPECT_EQ(stop.when(), before) << "the variable tells of the job's first end";
+  EXPECT_EQ(stop.next(), later + 10min);
+}
+
+TEST_F(StopTimeTest, IsThereOnceAJobWithoutAnEndIsGivenOne) {
+  using namespace std::chrono_literals;
+  std::string end = "N/A";
+  StopTime stop(kJob, 20, says_nothing, [&](const auto& command) { return saying(end)(command); });
+  EXPECT_EQ(stop.when(), std::nullopt);
+  end = "1970-01-01T00:02:00";
+  stop.look_again(*stop.next());
+  EXPECT_EQ(stop.when(), at(100));
+}
+
 TEST_F(StopTimeTest, IsEarlierWhereTheLastSaveTookLong) {
   using std::chrono::milliseconds;
   StopTime stop(kJob, 20, says_nothing, saying("1970-01-01T00:02:00"));
