@@ -190,9 +190,18 @@ std::optional<int> ElasticHosts::prepare(Options& options, Surroundings& found) 
   return std::nullopt;
 }
 
-bool ElasticHosts::is_to_grow() {
+bool ElasticHosts::see_news() {
   if (!watch_.read()) return false;
   see_list();
+  return true;
+}
+
+std::string ElasticHosts::newcomers() const {
+  const auto added = names_not_in(pool_.growth(Clock::now()), pool_.in_use());
+  return added.empty() ? "" : sentence(added, "is there", "are there");
+}
+
+bool ElasticHosts::is_to_grow() {
   const auto added = pool_.growth(Clock::now());
   if (added.empty()) return false;
   return !drop_hosts_that_left(added) || !pool_.growth(Clock::now()).empty();

@@ -46,10 +46,18 @@ class ElasticHosts {
   /// Hosts that the last start has lost, or was stopped to leave, as look_at() has found.
   const std::vector<std::string>& lost() const { return lost_; }
 
-  /// While a job runs. For poll: readable when is_to_grow() has something to read.
+  /// True if a rank has told a step in an earlier start.
+  bool has_completed_steps() const { return last_step_.has_value(); }
+
+  /// While a job runs. For poll: readable when see_news() has something to read.
   int fd() const { return watch_.fd(); }
   pid_t watching_process() const { return watch_.pid(); }
-  /// Takes what is known of the hosts by now; true if the ranks are to be stopped, to go on with more.
+  /// Takes what is known of the hosts by now; true if that is new.
+  bool see_news();
+  /// `node3 is there`, of hosts that the job could go on with beside those in use; "" for none.
+  std::string newcomers() const;
+  /// True if the ranks are to be stopped, to go on with more. May ask Slurm, which serves a whole site: call
+  /// it only where the ranks could stop.
   bool is_to_grow();
   /// After a stop that a batch system may have asked for: true, and it is told, where Slurm ends the job
   /// because a node has failed.

@@ -66,6 +66,7 @@ class Job {
   void handle_stop_file();
   void handle_going_hosts();
   void handle_news_of_hosts();
+  void tell_that_it_cannot_grow();
   void set_deadline(milliseconds from_now) { deadline_ = Clock::now() + from_now; }
   void tell_grace_is_over();
 
@@ -92,7 +93,8 @@ class Job {
   int stop_signals_ = 0;
   RankRequests requests_;
   milliseconds grace_{0};  // for ranks that were asked to stop
-  bool asked_to_grow_ = false;
+  const Clock::time_point start_ = Clock::now();
+  bool asked_to_grow_ = false, cannot_grow_told_ = false;
   size_t going_hosts_ = 0;  // as far as they were looked at
   bool forced_ = false;     // ended without waiting for the ranks
   int exit_code_ = 0;
@@ -242,7 +244,9 @@ RankRequests::Effect Job::effect_of_requests() const {
   return requests_.effect({.has_completed_step = router_.last_step().has_value(),
                            .lacks_daemons = router_.banner().lacks_daemons(),
                            .was_forced = forced_,
-                           .others_have_asked = asked_to_grow_ || !router_.going_hosts().empty()});
+                           .others_have_asked = asked_to_grow_ || !router_.going_hosts().empty(),
+                           .has_stopped_before = (options_.allotment && options_.allotment->restarts > 0) ||
+                                                 (elastic_ && elastic_->has_completed_steps())});
 }
 
 void Job::end_mpirun() {
@@ -268,7 +272,9 @@ void Job::end_for_another_start() {
 
 void Job::end_at_once() {
   forced_ = true;
-  if (!here_) return end_mpirun();
+  const bool has_ranks_here = here_ && !requests_.is_kept();
+  requests_.give_up();
+  if (!has_ranks_here) return end_mpirun();
   // mpirun ends by itself when its ranks are gone; a SIGTERM at the same time can crash it.
   stage_ = Stage::stopping;
   signal_children_of(mpirun_.pid, SIGKILL);
@@ -319,17 +325,25 @@ void Job::handle_going_hosts() {
 }
 
 // By SIGUSR1, which kolo's programs take likewise: the first SIGTERM is left to who wants the job to end. It
-// has no deadline, since what it would end goes on well.
+// has no deadline, since what it would end goes on well. Before its first session a program would be ended by
+// the signal, and so would a rank that comes to it later than others.
 void Job::handle_news_of_hosts() {
   if (!elastic_ || stage_ != Stage::running) return;
-  const bool grows = elastic_->is_to_grow();
+  const bool has_news = elastic_->see_news();
   for (const std::string& warning : elastic_->take_warnings()) router_.say("kolorun: " + warning);
-  // Before its first session a program would be ended by the signal.
-  if (!grows || !router_.takes_requests() || router_.banner().failing() ||
-      std::exchange(asked_to_grow_, true))
-    return;
-  if (here_) signal_children_of(mpirun_.pid, SIGUSR1);
-  else kill(mpirun_.pid, SIGUSR1);
+  if (!has_news || asked_to_grow_ || router_.banner().failing()) return;
+  if (!router_.take_requests()) return tell_that_it_cannot_grow();
+  asked_to_grow_ = elastic_->is_to_grow();
+  if (asked_to_grow_) requests_.ask_to_go_on_elsewhere();
+}
+
+void Job::tell_that_it_cannot_grow() {
+  if (may_yet_take_requests(Clock::now() - start_) || cannot_grow_told_) return;
+  const std::string added = elastic_->newcomers();
+  cannot_grow_told_ = !added.empty();
+  if (cannot_grow_told_)
+    router_.say(
+        fmt::format("kolorun: {}, but not all ranks take requests to stop: the job does not grow", added));
 }
 
 void Job::handle_signal(int number) {
@@ -346,19 +360,22 @@ void Job::handle_signal(int number) {
   ++stop_signals_;
   if (stop_signals_ == 1) ask_to_stop();
   else if (stop_signals_ == 2) {
-    router_.say(fmt::format(
-        "kolorun: a second signal, SIG{}, has ended the ranks at once; what was not saved is lost",
-        sigabbrev_np(number)));
+    if (!requests_.is_kept())
+      router_.say(fmt::format(
+          "kolorun: a second signal, SIG{}, has ended the ranks at once; what was not saved is lost",
+          sigabbrev_np(number)));
     end_at_once();
   } else kill_everything();
 }
 
 // Also when quiet: it is an error, and of what was lost nobody else speaks.
 void Job::tell_grace_is_over() {
-  router_.say(
-      fmt::format("kolorun: the ranks did not stop within {:g} s (--stop-grace) and were ended; what was not "
-                  "saved is lost",
-                  options_.stop_grace_s));
+  const double waited_s = std::chrono::duration<double>(grace_).count();
+  const char* const why =
+      waited_s == options_.stop_grace_s ? "--stop-grace" : "what was left of the job's time";
+  router_.say(fmt::format(
+      "kolorun: the ranks did not stop within {:g} s ({}) and were ended; what was not saved is lost",
+      waited_s, why));
 }
 
 JobResult Job::run() {
@@ -378,7 +395,7 @@ JobResult Job::run() {
   read_outputs();
   router_.finish();
   const auto effect = effect_of_requests();
-  exit_code_ = end_.tell_effect(effect, exit_code_);
+  exit_code_ = end_.tell_effect(effect, requests_.were_made(), exit_code_);
   const bool was_asked = asked_to_grow_ || !router_.going_hosts().empty();
   const bool has_stopped_to_go_on = was_asked && exit_code_ == options_.stopped_exit_code;
   // Else the signal was kolorun's.

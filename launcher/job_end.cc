@@ -78,13 +78,15 @@ bool JobEnd::tell_start_failure() {
   return !why.empty();
 }
 
-int JobEnd::tell_effect(RankRequests::Effect effect, int launchers_code) {
+int JobEnd::tell_effect(RankRequests::Effect effect, bool is_stop, int launchers_code) {
   using Effect = RankRequests::Effect;
-  const int stopped_code = options_.stopped_exit_code;
+  // The code by which an elastic job grows is kolorun's own: its user would see 0, as of a job that is done.
+  const bool is_hidden = is_stop && options_.elastic && options_.elastic->hides_stopped_code;
+  const int stopped_code = is_hidden ? 0 : options_.stopped_exit_code;
   if (effect == Effect::none) return launchers_code;
   if (effect == Effect::job_not_begun) {
     router_.say("kolorun: the request to stop came before the ranks had started");
-    return stopped_code;
+    return is_hidden ? detail::kBySignal + SIGTERM : stopped_code;
   }
   const bool is_early = effect == Effect::ranks_ended_early;
   router_.say(fmt::format("kolorun: the request to stop has ended the ranks, which do not take it{}",

@@ -30,7 +30,8 @@ class JobEnd {
   /// Why the ranks did not start. False if they did.
   bool tell_start_failure();
   /// Says what a request to stop has done, unless the ranks have taken it. The exit code for the launcher's.
-  int tell_effect(RankRequests::Effect effect, int launchers_code);
+  /// is_stop: they were made by who wants the job to end, and not to go on elsewhere.
+  int tell_effect(RankRequests::Effect effect, bool is_stop, int launchers_code);
   /// The job's own exit code, for the launcher's.
   int exit_code(int launchers_code) const;
 

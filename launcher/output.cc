@@ -298,7 +298,7 @@ bool OutputRouter::holds_blank(Stream stream, std::string_view line) {
 
 // True if the rank has told kolorun something in this line.
 bool OutputRouter::take_marks(std::string& line) {
-  if (take_readiness(line)) return takes_requests_ = true;
+  if (take_readiness(line)) return ++ready_ranks_ > 0;
   if (std::string host = take_going_host(line); !host.empty()) {
     if (std::find(going_hosts_.begin(), going_hosts_.end(), host) == going_hosts_.end())
       going_hosts_.push_back(std::move(host));

@@ -159,8 +159,8 @@ class OutputRouter {
   const std::string& silent_host() const { return silent_host_; }
   /// Hosts that are about to go, as ranks there have told.
   const std::vector<std::string>& going_hosts() const { return going_hosts_; }
-  /// True since a rank takes requests to stop.
-  bool takes_requests() const { return takes_requests_; }
+  /// True since all ranks take requests to stop: each has said so, or they have met in a step.
+  bool take_requests() const { return ready_ranks_ >= ranks_ || last_step_; }
   /// True since a rank has said that the ranks compute different things.
   bool ranks_disagree() const { return ranks_disagree_; }
 
@@ -195,7 +195,8 @@ class OutputRouter {
   std::map<std::string, GoneRank> gone_ranks_;  // the first one, by who has said it
   std::string silent_host_;
   std::vector<std::string> going_hosts_;
-  bool ranks_disagree_ = false, takes_requests_ = false;
+  int ready_ranks_ = 0;  // that take requests
+  bool ranks_disagree_ = false;
   bool launcher_has_spoken_ = false;
   bool line_open_ = false;  // on the terminal stands a line that is to be rewritten
 };

@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kBetweenLooksForRanks{20};
+constexpr milliseconds kBetweenLooksForRanks{20}, kHasBegun{10000};
 // srun and mpirun may lose a request while they start ranks on other hosts: it is made again, once a second.
 constexpr milliseconds kStartsElsewhere{10000}, kBetweenRequests{1000};
 constexpr std::chrono::minutes kUntilSession{2};
@@ -21,27 +21,46 @@ constexpr int kDaemonsHaveEnded = 244;  // of mpirun, in the middle of its start
 
 bool may_yet_take_requests(std::chrono::nanoseconds age) { return age < kUntilSession; }
 
-void RankRequests::begin(pid_t launcher) {
+void RankRequests::begin(pid_t launcher, milliseconds ago) {
   launcher_ = launcher;
-  start_ = Clock::now();
+  start_ = Clock::now() - ago;
 }
 
-// Of a job that just starts, all: one that comes later would not know of the request.
+// Of a job that just starts, all: one that comes later would not know of the request. Later any child counts:
+// a program that has given itself a title, or that runs without its environment, does not look like a rank.
 bool RankRequests::are_ranks_there() const {
+  const auto age = Clock::now() - start_;
+  if (age > kHasBegun) return true;
   const int there = count_ranks_below(launcher_);
-  return there == ranks_ || (there > 0 && Clock::now() - start_ > kRanksNotThere);
+  return there == ranks_ || (there > 0 && age > kRanksNotThere);
 }
 
 // mpirun would kill the ranks a second after a SIGTERM of its own; SIGUSR1 it hands on to all hosts as it is.
+int RankRequests::signal_ranks(int number) const {
+  if (are_children_) return signal_children_of(launcher_, number);
+  return kill(launcher_, SIGUSR1) == 0 ? 1 : 0;
+}
+
 void RankRequests::ask(int number) {
   were_made_ = true;
   if (launcher_ <= 0) return;
-  are_asked_ = are_children_ ? are_ranks_there() && signal_children_of(launcher_, number) > 0
-                             : kill(launcher_, SIGUSR1) == 0;
+  are_asked_ = (!are_children_ || are_ranks_there()) && signal_ranks(number) > 0;
   kept_ = are_asked_ ? 0 : number;
   next_asking_.reset();
   const auto now = Clock::now();
   if (!are_children_ && now - start_ < kStartsElsewhere) next_asking_ = now + kBetweenRequests;
+}
+
+void RankRequests::ask_to_go_on_elsewhere() {
+  if (launcher_ > 0) signal_ranks(SIGUSR1);
+}
+
+// One that has begun long ago has no rank any more.
+void RankRequests::give_up() {
+  if (kept_ == 0) return;
+  was_given_up_ = Clock::now() - start_ < kHasBegun + kRanksNotThere;
+  kept_ = 0;
+  next_asking_.reset();
 }
 
 bool RankRequests::ask_again() {
@@ -73,7 +92,8 @@ RankRequests::Effect RankRequests::effect(const Signs& signs) const {
                              code_ == kDaemonsHaveEnded;
   const bool was_asked = were_made_ || signs.others_have_asked;
   if (!was_asked || !is_by_request || signs.was_forced || signs.has_completed_step) return Effect::none;
-  return may_yet_take_requests(Clock::now() - start_) ? Effect::ranks_ended_early : Effect::ranks_ended;
+  const bool takes_them = signs.has_stopped_before || may_yet_take_requests(Clock::now() - start_);
+  return takes_them ? Effect::ranks_ended_early : Effect::ranks_ended;
 }
 
 }  // namespace kolo::launcher

@@ -18,8 +18,8 @@ class RankRequests {
 
   /// are_children: the launcher starts all ranks itself, as mpirun does on its own host.
   RankRequests(int ranks, bool are_children) : ranks_(ranks), are_children_(are_children) {}
-  /// Call once, when the launcher has started.
-  void begin(pid_t launcher);
+  /// Call once, when the launcher has started, so long ago.
+  void begin(pid_t launcher, std::chrono::milliseconds ago = {});
 
   /// How long to wait for ranks that are not there, since the job just starts or ends.
   static constexpr std::chrono::milliseconds kRanksNotThere{5000};
@@ -32,11 +32,15 @@ class RankRequests {
   /// Whether the last request has found ranks.
   bool are_asked() const { return are_asked_; }
   bool were_made() const { return were_made_; }
+  /// Whether a request waits for the first ranks.
+  bool is_kept() const { return kept_ != 0; }
+  /// Has ranks that take requests stop for a purpose of kolorun's own: once, and not counted as made.
+  void ask_to_go_on_elsewhere();
   /// When to call ask_again(); nothing if there is no need.
   std::optional<std::chrono::milliseconds> next_look() const;
 
-  /// Call it where the launcher is ended without waiting any longer for its ranks.
-  void give_up() { was_given_up_ = kept_ != 0; }
+  /// Call it where the launcher is ended without waiting any longer for its ranks: none is asked any more.
+  void give_up();
   /// Call once, when the launcher has ended, as waitpid tells it.
   void end(int wait_status);
 
@@ -50,15 +54,17 @@ class RankRequests {
   /// What the job's output tells.
   struct Signs {
     bool has_completed_step = false;
-    bool lacks_daemons = false;      // mpirun says that it had none to hand the request to
-    bool was_forced = false;         // the ranks were ended without waiting for them
-    bool others_have_asked = false;  // the ranks, on their own or for another purpose than a stop
+    bool lacks_daemons = false;       // mpirun says that it had none to hand the request to
+    bool was_forced = false;          // the ranks were ended without waiting for them
+    bool others_have_asked = false;   // the ranks, on their own or for another purpose than a stop
+    bool has_stopped_before = false;  // an earlier start of this program has taken a request
   };
   /// After end().
   Effect effect(const Signs& signs) const;
 
  private:
   bool are_ranks_there() const;
+  int signal_ranks(int number) const;
 
   const int ranks_;
   const bool are_children_;

@@ -169,6 +169,10 @@ int Restarts::run() {
     const bool goes_on = was_asked && !result.stop_requested && stopped;
     if (stopped && !goes_on && options_.requeue)
       return requeue(options_, {result.last_step, result.planned_steps}, signals_);
+    // A host was lost while the ranks saved. Without the request the job would have gone on elsewhere.
+    if (elastic_ && options_.requeue && result.stop_requested && !result.was_cut_short &&
+        !result.lost_hosts.empty())
+      return requeue(options_, {last_step_, result.planned_steps}, signals_);
     if ((options_.requeue && result.stop_requested) || (was_asked && result.exit_code == 0))
       tell_that_it_does_not_go_on(result);
     if (is_over(result) || (stopped && !goes_on) || !may_start_again(result))

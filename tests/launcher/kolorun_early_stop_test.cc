@@ -64,6 +64,41 @@ TEST(EarlyStop, IsAStopWhereItEndsTheRanks) {
   }
 }
 
+// The code by which an elastic job grows is kolorun's own, and its user would see 0.
+TEST(EarlyStop, KeepsTheSignalsCodeWhereAnElasticJobHasNone) {
+  for (const int number : {SIGTERM, SIGUSR1}) {
+    RunningProgram program(
+        kolorun({"-q", "--elastic", "-H", "localhost:2", "sh", "-c", "echo ready; exec sleep 60"}));
+    ASSERT_TRUE(program.wait_for("ready", 2)) << program.err();
+    program.signal(number);
+    EXPECT_EQ(program.finish(), 128 + number) << program.err();
+  }
+}
+
+// A rank is told by its environment, which a title has written over here.
+TEST(Stop, ReachesRanksThatDoNotLookLikeRanks) {
+  RunningProgram program(
+      kolorun({"-q", "-n", "2", "perl", "-e",
+               "$0 = 'x' x 30000; $SIG{TERM} = sub { exit 75 }; $| = 1; print \"ready\\n\"; "
+               "sleep 1 while 1"},
+              {"KOLO_STOPPED_EXIT_CODE=75"}));
+  ASSERT_TRUE(program.wait_for("ready", 2)) << program.err();
+  poll(nullptr, 0, 10500);  // they count from then on
+  program.signal(SIGTERM);
+  EXPECT_EQ(program.finish(), 75);
+  EXPECT_EQ(program.err(), "");
+}
+
+// The first one waits for ranks.
+TEST(EarlyStop, EndsAtOnceOnASecondSignal) {
+  RunningProgram program(kolorun({"-q", "-n", "2", "--stop-grace", "60", "sh", "-c",
+                                  "trap '' TERM; echo ready; while :; do sleep 0.1; done"}));
+  ASSERT_TRUE(wait_for_child(program, "trap")) << program.err();
+  program.signal(SIGTERM);
+  program.signal(SIGINT);
+  EXPECT_NE(program.finish(), -1) << program.err();
+}
+
 // mpirun takes the rank for done, and the other would wait in MPI_Init for ever.
 TEST(Ranks, ThatEndBeforeTheOthersMeetThemEndTheJob) {
   const Ended ended = run({"-q", "-n", "2", "--", "sh", "-c",

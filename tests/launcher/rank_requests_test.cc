@@ -73,6 +73,28 @@ TEST_F(Requests, HaveEndedRanksThatTheSignalEnds) {
   EXPECT_EQ(made(exited(143)).effect({.has_completed_step = true}), Effect::none);
 }
 
+// The batch system, or an elastic job, has started it again: it stops when it is asked.
+TEST_F(Requests, HaveEndedRanksThatDoTakeThemWhereAnEarlierStartDid) {
+  RankRequests requests(2, false);
+  requests.begin(launcher_, std::chrono::minutes(3));
+  requests.ask(SIGTERM);
+  requests.end(exited(143));
+  EXPECT_EQ(requests.effect({}), Effect::ranks_ended);
+  EXPECT_EQ(requests.effect({.has_stopped_before = true}), Effect::ranks_ended_early);
+}
+
+// Whose ranks have gone, while mpirun does not end.
+TEST_F(Requests, ThatAreGivenUpLateDoNotTellThatTheJobHadNotBegun) {
+  RankRequests requests(2, true);
+  requests.begin(launcher_, std::chrono::minutes(3));
+  requests.ask(SIGTERM);
+  EXPECT_TRUE(requests.is_kept());
+  requests.give_up();
+  EXPECT_FALSE(requests.is_kept());
+  requests.end(exited(143));
+  EXPECT_EQ(requests.effect({}), Effect::ranks_ended);
+}
+
 TEST_F(Requests, AreOnlyNotedWhenTheLauncherHasEnded) {
   RankRequests requests(2, false);
   requests.begin(launcher_);
