@@ -4,18 +4,11 @@
 
 #include <utility>
 
-#include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/device/cuda/counts.h>
 
 namespace kolo {
 namespace {
-
-// KOLO_CUDA_SYNC: errors then come from the call that made them, and nothing overlaps.
-bool waits_after_each() {
-  static const bool waits = env_choice("KOLO_CUDA_SYNC", "0", {"0", "1"}) == "1";
-  return waits;
-}
 
 class CudaMemorySource final : public MemorySource {
  public:
@@ -124,7 +117,7 @@ void CudaQueue::enqueue(std::function<void()> work) {
   make_current(api_, gpu_);
   if (counts_calls()) clock_.given(stream_.get());
   work();
-  if (waits_after_each()) check_cuda(api_.stream_synchronize(stream_.get()), "KOLO_CUDA_SYNC");
+  if (waits_after_each_piece()) check_cuda(api_.stream_synchronize(stream_.get()), "KOLO_CUDA_SYNC");
 }
 
 void CudaQueue::check() {
