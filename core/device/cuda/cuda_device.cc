@@ -210,6 +210,7 @@ PhysicalGpu::PhysicalGpu(const CudaApi& table, int number, std::string text, con
       out(api, gpu, "out"),
       allocator(fmt::format("GPU {}", gpu), std::make_unique<CudaMemorySource>(api, gpu), options),
       pinned(api, gpu),
+      staged(api, pinned, static_cast<cudaStream_t>(in.native())),
       libraries(api, gpu) {}
 
 Stream* CudaDevice::stream(StreamKind kind) {
@@ -224,7 +225,7 @@ void CudaDevice::copy_from(Device& from, const Tensor& source, const Tensor& tar
     check_cuda(gpu_->api.memcpy_peer_async(target.raw(), gpu_->gpu, source.raw(), other->gpu_->gpu,
                                            source.bytes(), stream),
                "cudaMemcpyPeerAsync");
-  else
+  else if (other != nullptr || !gpu_->staged.copy(target.raw(), source.raw(), source.bytes()))
     check_cuda(
         gpu_->api.memcpy_async(target.raw(), source.raw(), source.bytes(),
                                other == nullptr ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice, stream),
