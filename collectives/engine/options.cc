@@ -7,6 +7,7 @@
 #include <map>
 
 #include <kolo/collectives/algorithms/allreduce_registry.h>
+#include <kolo/core/base/autotune.h>
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/device/gpu_platform.h>
@@ -43,9 +44,9 @@ EngineOptions EngineOptions::from_environment() {
   o.allreduce = allreduce_name(o.allreduce);
   // One message: MPI counts its bytes in an int.
   o.chunk_bytes = env_int64("KOLO_CHUNK_BYTES", o.chunk_bytes, 64, std::int64_t{1} << 30);
-  const std::string autotune = env_string("KOLO_AUTOTUNE").value_or("0");
-  if (autotune.ends_with(".json")) o.cost_table = autotune;
-  else o.autotune = env_choice("KOLO_AUTOTUNE", "0", {"0", "1", "FILE.json"}) == "1";
+  const Autotune autotune = autotune_of_environment();
+  o.autotune = autotune.by_time;
+  o.cost_table = autotune.cost_table;
   o.f32_wire = env_choice("KOLO_F32_WIRE", "0", {"0", "1"}) == "1";
   o.autotune_log = env_string("KOLO_AUTOTUNE_LOG").value_or("");
   o.timeline = env_string("KOLO_TIMELINE").value_or("");

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include <kolo/core/base/env.h>
 #include <kolo/core/base/thread_pool.h>
 #include <kolo/core/device/order_log.h>
 
@@ -159,6 +160,11 @@ void Stream::wait_for(std::span<StreamEvent* const> events, std::span<StreamEven
     if (OrderLog* const log = OrderLog::active()) log->wait(name_, token_of(*event));
     comes_behind(*event);
   }
+}
+
+bool waits_after_each_piece() {
+  static const bool waits = env_choice("KOLO_CUDA_SYNC", "0", {"0", "1"}) == "1";
+  return waits;
 }
 
 std::unique_ptr<Stream> make_thread_stream(const std::string& name, const std::string& thread,

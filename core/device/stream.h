@@ -96,6 +96,10 @@ class Stream {
   std::map<std::uint64_t, std::uint64_t> behind_ KOLO_GUARDED_BY(order_mutex_);  // its own records, too
 };
 
+/// KOLO_CUDA_SYNC=1: the host waits after each piece of work of a GPU, so that an error comes from the call
+/// that made it, and nothing overlaps. Throws InvalidArgumentError for anything but 0 and 1.
+bool waits_after_each_piece();
+
 /// A stream that is one thread of the host, named `thread` (cut to 15 letters). delay_seed: other than 0, it
 /// falls behind by up to 0.2 ms now and then, as the seed has it.
 /// Throws ResourceExhaustedError if the system gives no thread.

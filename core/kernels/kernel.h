@@ -96,6 +96,10 @@ class KernelInit {
   /// Asks for memory that the kernel may use during a call; it is planned into the step's arena.
   void request_scratch(std::size_t bytes) { scratch_bytes_ = bytes; }
   std::size_t scratch_bytes() const { return scratch_bytes_; }
+  /// Asks that the memory of its inputs and outputs begins at multiples of `bytes`. The plan checks it once,
+  /// of all whose place it knows; an InternalError names the node where it is not so.
+  void request_alignment(std::size_t bytes) { alignment_ = bytes; }
+  std::size_t alignment() const { return alignment_; }
   /// `return init.decline("…")`: this kernel cannot take the node; the next one is asked. The plan keeps the
   /// reason.
   std::unique_ptr<Kernel> decline(std::string reason);
@@ -110,6 +114,7 @@ class KernelInit {
   std::shared_ptr<void> resource_;
   Device* device_ = nullptr;
   std::size_t scratch_bytes_ = 0;
+  std::size_t alignment_ = 1;
   std::string decline_reason_;
 };
 

@@ -274,6 +274,18 @@ const RegisterOp slices_to_dense_op(OpSchema("SlicesToDense")
                                         })
                                         .gradient(rows_gradient));
 
+const RegisterOp add_rows_op(OpSchema(detail::kAddRowsOp)
+                                 .input("dense", {DType::f32, DType::f64})
+                                 .input("indices", kIndex)
+                                 .input("values", "dense")
+                                 .output("sum", "dense")
+                                 .shape([](ShapeContext& c) {
+                                   c.set_output(0,
+                                                result_shape("slices", c.input(2), c.input(1), c.input(0)));
+                                 })
+                                 .in_place(0)
+                                 .made_by_pass());
+
 }  // namespace
 
 Output unsorted_segment_sum(const Scope& s, Output rows, Output segments, std::int64_t num_segments) {

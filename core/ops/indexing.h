@@ -68,4 +68,13 @@ Output unsorted_segment_sum(const Scope& s, Output rows, Output segments, std::i
 /// [0]. Throws InvalidArgumentError for a delta of 0 and for what is not finite.
 Output range(const Scope& s, DType dtype, double start, double limit, double delta = 1);
 
+namespace detail {
+
+/// What a graph pass makes of a sum of slices (indexed_slices.h) and another tensor. Inputs: that tensor, f32
+/// or f64 [rows, …], whose memory the result may take; indices [n]; values [n, …]. To each row that is named
+/// the sum of its values is added, which are added up in their order, from 0.
+inline constexpr char kAddRowsOp[] = "AddRows";
+
+}  // namespace detail
+
 }  // namespace kolo

@@ -181,14 +181,6 @@ class LayerNormFuser : NodeFuser {
            });
   }
 
-  // Node `earlier` may run as late as `n`: of variables it sees the same.
-  bool sees_the_same(int earlier, int n) const {
-    const StepNode &before = graph_.nodes[earlier], &at = graph_.nodes[n];
-    return std::all_of(before.inputs.begin(), before.inputs.end(), [&](StepValue in) {
-      return versions_.seen_by(graph_, in, before.order) == versions_.seen_by(graph_, in, at.order);
-    });
-  }
-
   // Whether scale or offset of norm `n` follow from node `sum`. What is older does not.
   bool follows(int n, int sum) const {
     std::vector<int> open{graph_.nodes[n].inputs[1].node, graph_.nodes[n].inputs[2].node};

@@ -43,6 +43,13 @@ class NodeFuser {
     const std::vector<int> all = readers(v);
     return all.size() == 1 && fetched_.count(v) == 0 && can_go(all[0], beside) ? all[0] : -1;
   }
+  // Node `earlier` may run as late as `n`: of variables it sees the same.
+  bool sees_the_same(int earlier, int n) const {
+    const StepNode &before = graph_.nodes[earlier], &at = graph_.nodes[n];
+    return std::all_of(before.inputs.begin(), before.inputs.end(), [&](StepValue in) {
+      return versions_.seen_by(graph_, in, before.order) == versions_.seen_by(graph_, in, at.order);
+    });
+  }
   // All that read node `gone` read `value` instead.
   void replace(int gone, StepValue value) {
     keep_[gone] = false;

@@ -82,6 +82,7 @@ constexpr Entry kPipeline[] = {
     // Or values would be reordered for readers that fell away, and not be fused with the one that is left.
     {"drop_simplified", PassKind::tidy, [](StepGraph& graph, PassContext&) { drop_unneeded(graph); }},
     {"fuse_losses", PassKind::optional, on_threads<fuse_losses>},
+    {"add_rows", PassKind::optional, on_threads<add_rows>},
     {"layout", PassKind::optional, on_threads<layout>},
     {"pool_first", PassKind::optional, on_threads<pool_first>},
     // Before normalization takes the masks that convolutions do not.

@@ -45,7 +45,7 @@ void rewrite_step(StepGraph& graph, PassContext& context);
 /// The passes that make a step faster, or take less memory, without changing what it computes, in the order
 /// in which they run: every effect happens, in the same order, and every fetched value and every variable
 /// keeps its bits, but for `layout` and, in places, `fuse_gradient_sums`, with which sums are taken in
-/// another order, and `pool_first`. They can be disabled.
+/// another order, `pool_first`, and −0 in `add_rows`. They can be disabled.
 std::vector<std::string> graph_pass_names();
 /// Throws InvalidArgumentError for a disabled pass that there is not, FailedPreconditionError for a precision
 /// that this CPU has no instructions for.
@@ -72,6 +72,11 @@ void merge_common(StepGraph& graph, int threads);
 /// batch does, the op scales it itself, and may write it over the logits. On a GPU that is one pass over
 /// memory less, and a kernel less or two. The bits are those of the separate nodes.
 void fuse_losses(StepGraph& graph, int threads);
+/// On GPUs a sum of two, of which one is slices (graph/indexed_slices.h) that nothing else reads, adds their
+/// rows to the other: no memory holds a second gradient as large as the table, as that of a table that is
+/// also a product's weights. The bits are those of the separate nodes, but that a −0 to which nothing is
+/// added may stay.
+void add_rows(StepGraph& graph, int threads);
 /// Images of convolutions, and of what stands between them (normalization, pooling, biases, element-wise
 /// ops, padding and slices of rows and columns), lie in blocked order (core/ops/blocked.h) where their
 /// channels allow it and there is a kernel for it, on CPUs and in f32; a node reorders what others read or

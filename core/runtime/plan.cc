@@ -158,6 +158,7 @@ std::unique_ptr<Kernel> Plan::make_kernel_for(const StepNode& node, const std::v
     try {
       if (auto kernel = entry.make(init)) {
         scratch_bytes = init.scratch_bytes();
+        chosen.alignment = init.alignment();
         chosen.place = entry.place.text();
         const bool is_virtual = device.runs_cpu_kernels() && !device.has_host_memory();
         const bool computes =
@@ -312,6 +313,7 @@ std::unique_ptr<Frame> Plan::make_frame(Kernels made) {
       context.random_state = &environment_.random_state(source.name, seed->second.get<std::int64_t>());
     frame->kernels[p] = std::move(made.kernels[order_[p]]);
   }
+  expect_alignment(*frame);
   if (!streams_.empty()) join_streams(*frame, made.scratch_bytes);
   for (std::size_t p = 0; p < nodes_.size(); ++p)
     frame->async_kernels[p] = dynamic_cast<AsyncKernel*>(frame->kernels[p].get());

@@ -143,8 +143,9 @@ class NoKernelError final : public UnimplementedError {
 
 /// Which of a node's kernels took it, and why not one that was asked before.
 struct KernelOfNode {
-  std::string place;     // "linalg.cc:84", where it is registered; "" where none runs
-  std::string declined;  // "linalg.cc:80: …; linalg.cc:95: …"
+  std::string place;          // "linalg.cc:84", where it is registered; "" where none runs
+  std::string declined;       // "linalg.cc:80: …; linalg.cc:95: …"
+  std::size_t alignment = 1;  // of its operands
 };
 
 /// The part of a plan's node that does not change from step to step. Nodes stand in the order in which one
@@ -233,6 +234,9 @@ class Plan {
   /// After a frame's first run: throws InternalError for a kernel that has put its result elsewhere than the
   /// plan says. Whoever reads it there, as a reduction in a bucket, would have read something else.
   void expect_planned_memory(Frame& frame) const;
+  /// Throws InternalError where an operand begins elsewhere than its kernel has asked (request_alignment). Of
+  /// those whose place only a step tells nothing is known yet.
+  void expect_alignment(const Frame& frame) const;
   /// Points the fed values, and what are views of them, to the caller's tensors: `feed(i)` is the one for the
   /// signature's feed `i`, with the shape that the signature says.
   template <typename FeedAt>

@@ -1,4 +1,7 @@
 // What a run has done with a plan's memory.
+#include <fmt/format.h>
+
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -25,6 +28,21 @@ void Plan::expect_planned_memory(Frame& frame) const {
           "schema says owns_outputs",
           nodes_[p].op, nodes_[p].name, o);
     }
+}
+
+void Plan::expect_alignment(const Frame& frame) const {
+  for (std::size_t p = 0; p < nodes_.size(); ++p) {
+    const std::size_t alignment = nodes_[p].kernel.alignment;
+    if (alignment == 1) continue;
+    const auto expect = [&](const Tensor& operand, const char* kind, std::size_t i) {
+      if (operand && reinterpret_cast<std::uintptr_t>(operand.raw()) % alignment != 0)
+        throw InternalError("{} {} of {} \"{}\" begins at {}; its kernel takes multiples of {} bytes", kind,
+                            i, nodes_[p].op, nodes_[p].name, fmt::ptr(operand.raw()), alignment);
+    };
+    const KernelContext& context = frame.contexts[p];
+    for (std::size_t i = 0; i < context.inputs.size(); ++i) expect(*context.inputs[i], "input", i);
+    for (std::size_t o = 0; o < context.outputs.size(); ++o) expect(context.outputs[o], "output", o);
+  }
 }
 
 }  // namespace kolo

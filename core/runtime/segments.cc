@@ -151,10 +151,7 @@ class SegmentKernel final : public Kernel {
 
 }  // namespace
 
-bool keeps_segments() {
-  static const bool names_each_node = env_choice("KOLO_CUDA_SYNC", "0", {"0", "1"}) == "1";
-  return choice_of_environment() != "0" && !names_each_node;
-}
+bool keeps_segments() { return choice_of_environment() != "0" && !waits_after_each_piece(); }
 
 std::vector<Segment> find_segments(const std::vector<OrderedNode>& nodes,
                                    const std::vector<bool>& repeatable) {

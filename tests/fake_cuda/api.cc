@@ -51,9 +51,9 @@ cudaError_t attribute(int* value, cudaDeviceAttr attribute, int gpu) {
 cudaError_t pointer_attributes(cudaPointerAttributes* attributes, const void* memory) {
   const Found found = find_memory(memory, 0);
   *attributes = {};
-  attributes->type = found.place == Place::device   ? cudaMemoryTypeDevice
-                     : found.place == Place::pinned ? cudaMemoryTypeHost
-                                                    : cudaMemoryTypeUnregistered;
+  attributes->type = found.place == Place::device                       ? cudaMemoryTypeDevice
+                     : found.place == Place::pinned || breaks("staged") ? cudaMemoryTypeHost
+                                                                        : cudaMemoryTypeUnregistered;
   attributes->device = found.gpu;
   return cudaSuccess;
 }

@@ -10,6 +10,7 @@
 //                               is a matter of time
 // KOLO_FAKE_CUDA_BREAK=what     as if kolo had a bug: "current", no device is made current; "transpose", the
 //                               first matrix of a product has the wrong flag; "pinned", no memory is pinned;
+//                               "staged", all of the host's memory is taken for pinned;
 //                               "graph", the last piece of work of each graph is lost; "frame", the first
 //                               graph of a GPU is launched in the place of those that have as many pieces of
 //                               work; "late", each loses its last piece from its 50th launch on; "wait", no

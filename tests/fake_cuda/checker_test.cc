@@ -1,8 +1,12 @@
 // The checker itself: what is wrong is reported, what is right is not.
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <cstddef>
 #include <cstdlib>
 #include <thread>
+#include <vector>
 
 #include <kolo/core/device/cuda/api.h>
 
@@ -196,6 +200,93 @@ TEST_F(CaptureDeathTest, AGraphDoesItsWorkAtEachLaunchAndNotBefore) {
   api.stream_synchronize(stream);
   EXPECT_EQ(sum, 3);
   api.graph_exec_destroy(graph);
+}
+
+// What KOLO_FAKE_CUDA_REFUSE asks for is looked at behind four kept steps.
+class RefusedDeathTest : public CaptureDeathTest {
+ protected:
+  RefusedDeathTest() {
+    void* memory = nullptr;
+    api.malloc(&memory, kBatch);
+    batch = static_cast<char*>(memory);
+    api.host_alloc(&memory, kBatch, 0);
+    pinned = static_cast<char*>(memory);
+  }
+  ~RefusedDeathTest() override {
+    api.free(batch);
+    api.free_host(pinned);
+  }
+  void step(const char* refused, int count = 5) {
+    setenv("KOLO_FAKE_CUDA_REFUSE", refused, 1);
+    cudaGraphExec_t const graph = capture();
+    for (int i = 0; i < count; ++i) api.graph_launch(graph, stream);
+    api.event_record(event, stream);
+  }
+  // As the end of a step is looked for.
+  void see_the_end() const {
+    while (api.event_query(event) != cudaSuccess) {
+    }
+  }
+  void copy(std::size_t bytes, const void* from) const {
+    api.memcpy_async(batch, from, bytes, cudaMemcpyHostToDevice, stream);
+  }
+  template <typename Call>
+  void expect_refused(const char* refused, const Call& call, const char* words) {
+    EXPECT_EXIT((step(refused), call()), ExitedWithCode(kReported), words);
+  }
+  template <typename Call>
+  void expect_allowed(const char* refused, const Call& call, int count = 5) {
+    EXPECT_EXIT((step(refused, count), call(), _exit(0)), ExitedWithCode(0), "");
+  }
+
+  static constexpr std::size_t kBatch = std::size_t{65} << 10;
+  char *batch = nullptr, *pinned = nullptr;
+  std::vector<char> pageable = std::vector<char>(kBatch);
+};
+
+TEST_F(RefusedDeathTest, ReportsABatchThatTheStepItselfCopies) {
+  const auto copies = [&](std::size_t bytes) { return [this, bytes] { copy(bytes, pinned); }; };
+  expect_refused("batches", copies(4097), "cudaMemcpyAsync: a copy of 4097 bytes to the GPU in a step");
+  expect_refused("waits,batches", copies(4097), "a copy of 4097 bytes to the GPU in a step");
+  expect_allowed("batches", copies(4096));  // numbers, not a batch
+  expect_allowed("waits", copies(4097));
+  expect_allowed("batches", copies(4097), 4);
+  // Another thread copies it ahead of its step.
+  expect_allowed("batches", [&] {
+    std::thread([&] {
+      api.set_device(0);
+      copy(kBatch, pinned);
+    }).join();
+  });
+}
+
+TEST_F(RefusedDeathTest, ReportsAWaitBeforeTheStepsEndIsKnown) {
+  const auto waits_for_stream = [&] { api.stream_synchronize(stream); };
+  const auto waits_for_event = [&] { api.event_synchronize(event); };
+  expect_refused("waits", waits_for_stream,
+                 "cudaStreamSynchronize: the thread that has launched a step waits");
+  expect_refused("waits", waits_for_event, "cudaEventSynchronize: the thread that has launched a step waits");
+  expect_allowed("batches", waits_for_stream);
+  expect_allowed("waits", waits_for_stream, 4);
+  expect_allowed("waits", [&] { see_the_end(), api.stream_synchronize(stream); });
+  expect_allowed("waits", [&] {
+    std::thread([&] {
+      api.set_device(0);
+      api.event_synchronize(event);
+    }).join();
+  });
+}
+
+TEST_F(RefusedDeathTest, ReportsCopiesThatStopTheHost) {
+  expect_refused(
+      "feeds", [&] { copy(kBatch, pageable.data()); }, "from memory that is not pinned");
+  expect_allowed("feeds", [&] { copy(kBatch - 1024, pageable.data()); });  // CUDA takes it into the call
+  expect_allowed("feeds", [&] { copy(kBatch, pinned); });
+  const auto fetches = [&](char* to) {
+    return [this, to] { api.memcpy_async(to, batch, 1, cudaMemcpyDeviceToHost, stream); };
+  };
+  expect_refused("pageable", fetches(pageable.data()), "a copy of 1 bytes .* would stop the host");
+  expect_allowed("pageable", fetches(pinned));
 }
 
 TEST_F(CheckerTest, DoesNothingBeforeItIsAskedFor) {

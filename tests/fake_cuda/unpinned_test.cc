@@ -29,6 +29,19 @@ TEST(PinnedMemory, IsOrdinaryMemoryWhereTheSystemGivesNoneAndOneWarningSaysSo) {
   EXPECT_EQ(log.find("use ordinary memory", first + 1), std::string::npos);
 }
 
+TEST(PinnedMemory, IsNoConditionForLargeFeeds) {
+  Graph graph;
+  const Scope s = Scope(graph).device("/gpu:0");
+  constexpr std::int64_t kElements = 100'000;
+  const Output x = placeholder(s, DType::f32, {kElements}), twice = add(s, x, x);
+  Session session(graph);
+  Tensor fed = Tensor::zeros(DType::f32, {kElements});
+  for (int step = 0; step < 3; ++step) {
+    fed.data<float>()[kElements - 1] = static_cast<float>(step);
+    EXPECT_EQ(session.run(twice, {{x, fed}}).data<float>()[kElements - 1], 2 * static_cast<float>(step));
+  }
+}
+
 TEST(PinnedMemory, IsNeededByKernelsThatCheckTheirValues) {
   Graph graph;
   const Scope s = Scope(graph).device("/gpu:0");

@@ -4,18 +4,11 @@
 
 #include <utility>
 
-#include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/device/cuda/counts.h>
 
 namespace kolo {
 namespace {
-
-// KOLO_CUDA_SYNC: errors then come from the call that made them, and nothing overlaps.
-bool waits_after_each() {
-  static const bool waits = env_choice("KOLO_CUDA_SYNC", "0", {"0", "1"}) == "1";
-  return waits;
-}
 
 class CudaMemorySource final : public MemorySource {
  public:
@@ -124,7 +117,7 @@ void CudaQueue::enqueue(std::function<void()> work) {
   make_current(api_, gpu_);
   if (clock_) clock_->given(stream_.get());
   work();
-  if (waits_after_each()) check_cuda(api_.stream_synchronize(stream_.get()), "KOLO_CUDA_SYNC");
+  if (waits_after_each_piece()) check_cuda(api_.stream_synchronize(stream_.get()), "KOLO_CUDA_SYNC");
 }
 
 void CudaQueue::check() {
@@ -217,6 +210,7 @@ PhysicalGpu::PhysicalGpu(const CudaApi& table, int number, std::string text, con
       out(api, gpu, "out"),
       allocator(fmt::format("GPU {}", gpu), std::make_unique<CudaMemorySource>(api, gpu), options),
       pinned(api, gpu),
+      staged(api, pinned, static_cast<cudaStream_t>(in.native())),
       libraries(api, gpu) {}
 
 Stream* CudaDevice::stream(StreamKind kind) {
@@ -231,7 +225,7 @@ void CudaDevice::copy_from(Device& from, const Tensor& source, const Tensor& tar
     check_cuda(gpu_->api.memcpy_peer_async(target.raw(), gpu_->gpu, source.raw(), other->gpu_->gpu,
                                            source.bytes(), stream),
                "cudaMemcpyPeerAsync");
-  else
+  else if (other != nullptr || !gpu_->staged.copy(target.raw(), source.raw(), source.bytes()))
     check_cuda(
         gpu_->api.memcpy_async(target.raw(), source.raw(), source.bytes(),
                                other == nullptr ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice, stream),

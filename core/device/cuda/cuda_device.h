@@ -13,6 +13,7 @@
 #include <kolo/core/device/cuda/event_thread.h>
 #include <kolo/core/device/cuda/gpu_libraries.h>
 #include <kolo/core/device/cuda/pinned.h>
+#include <kolo/core/device/cuda/staged_copies.h>
 #include <kolo/core/device/device.h>
 #include <kolo/core/device/device_allocator.h>
 #include <kolo/core/device/stream.h>
@@ -90,6 +91,7 @@ struct PhysicalGpu {
   CudaQueue compute, in, out;
   DeviceAllocator allocator;
   PinnedAllocator pinned;
+  StagedCopies staged;  // on `in`, by its work
   GpuLibraries libraries;
 };
 
@@ -106,7 +108,7 @@ class CudaDevice final : public Device {
   bool has_host_memory() const override { return false; }
   Stream* stream(StreamKind kind) override;
   bool runs_cpu_kernels() const override { return false; }
-  /// Memory of the host that is not pinned makes the caller wait while it is staged.
+  /// Of the host's memory that is not pinned the caller copies all but the last pieces itself (StagedCopies).
   void copy_from(Device& from, const Tensor& source, const Tensor& target) override;
   void copy_to_host(const Tensor& source, const Tensor& target) override;
 

@@ -4,12 +4,14 @@
 #include <memory>
 #include <numeric>
 #include <type_traits>
+#include <utility>
 
 #include <kolo/core/kernels/cpu/element_bits.h>
 #include <kolo/core/kernels/cpu/element_types.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/kernels/parallel.h>
 #include <kolo/core/kernels/row_numbers.h>
+#include <kolo/core/ops/indexing.h>
 
 namespace kolo {
 namespace {
@@ -293,6 +295,54 @@ const RegisterKernel segment_kernels[] = {
     {"SlicesToDense", "CPU", {DType::i32}, segment_sum<std::int32_t>},
     {"SlicesToDense", "CPU", {DType::i64}, segment_sum<std::int64_t>},
 };
+
+// The bits of SlicesToDense and of the sum behind it, but that rows which nobody names keep a −0.
+template <typename T>
+class AddRowsKernel final : public Kernel {
+ public:
+  explicit AddRowsKernel(KernelInit& init) {
+    const std::int64_t numbers = init.input_shape(0).dim(0) + init.input_shape(1).elements();
+    init.request_scratch(static_cast<std::size_t>(numbers) * sizeof(std::int64_t));
+  }
+
+  void compute(KernelContext& context) override {
+    const Tensor &dense = context.input(0), &numbers = context.input(1), &sum = context.output(0);
+    if (sum.raw() != dense.raw()) sum.copy_from(dense);
+    const std::int64_t rows = sum.shape().dim(0), count = numbers.elements();
+    auto* const first = reinterpret_cast<std::int64_t*>(context.scratch());
+    auto* const next = first + rows;
+    detail::with_row_numbers(numbers, rows, [&](const auto* checked) {
+      // The places of each row as a list, in their order.
+      std::fill(first, next, std::int64_t{-1});
+      for (std::int64_t i = count; i-- > 0;) next[i] = std::exchange(first[checked[i]], i);
+    });
+    if (sum.elements() == 0 || count == 0) return;
+    const std::int64_t width = sum.elements() / rows;
+    parallel_for(rows, kElementGrain / std::max<std::int64_t>(1, count * width / rows) + 1,
+                 [&](std::int64_t begin, std::int64_t end) {
+                   for (std::int64_t row = begin; row < end; ++row)
+                     if (first[row] >= 0)
+                       add(context.input(2).template data<T>(), sum.data<T>() + row * width, width,
+                           first[row], next);
+                 });
+  }
+
+ private:
+  static constexpr std::int64_t kPiece = 64;
+  static void add(const T* values, T* row, std::int64_t width, std::int64_t first, const std::int64_t* next) {
+    for (std::int64_t column = 0; column < width; column += kPiece) {
+      const std::int64_t end = std::min(kPiece, width - column);
+      T sum[kPiece] = {};
+      for (std::int64_t i = first; i >= 0; i = next[i])
+        for (std::int64_t k = 0; k < end; ++k) sum[k] += values[i * width + column + k];
+      for (std::int64_t k = 0; k < end; ++k) row[column + k] += sum[k];
+    }
+  }
+};
+
+const RegisterKernel add_rows_f32(detail::kAddRowsOp, "CPU", {DType::f32}, make_kernel<AddRowsKernel<float>>);
+const RegisterKernel add_rows_f64(detail::kAddRowsOp, "CPU", {DType::f64},
+                                  make_kernel<AddRowsKernel<double>>);
 
 class RangeKernel final : public Kernel {
  public:

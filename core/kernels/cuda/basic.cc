@@ -25,13 +25,6 @@ void fill(const KernelContext& context, const Tensor& target, std::uint64_t bits
              "fill");
 }
 
-void copy(const CudaApi& api, const KernelContext& context, const Tensor& source, const Tensor& target) {
-  if (target.raw() != source.raw() && source.bytes() > 0)
-    check_cuda(api.memcpy_async(target.raw(), source.raw(), source.bytes(), cudaMemcpyDeviceToDevice,
-                                stream_of(context)),
-               "cudaMemcpyAsync");
-}
-
 class FillKernel final : public Kernel {
  public:
   FillKernel(DType dtype, double value) {
@@ -51,7 +44,9 @@ class FillKernel final : public Kernel {
 class CopyKernel final : public Kernel {
  public:
   explicit CopyKernel(KernelInit& init) : api_(gpu_of(init).api) {}
-  void compute(KernelContext& context) override { copy(api_, context, context.input(0), context.output(0)); }
+  void compute(KernelContext& context) override {
+    copy_within(api_, context, context.input(0), context.output(0));
+  }
 
  private:
   const CudaApi& api_;
@@ -84,7 +79,7 @@ class JoinKernel : public Kernel {
   }
   void pass_on(const KernelContext& context, const Tensor& value) const {
     make_output(context, value);
-    copy(gpu_.api, context, value, context.output(0));
+    copy_within(gpu_.api, context, value, context.output(0));
   }
 
  private:

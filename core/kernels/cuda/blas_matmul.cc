@@ -25,8 +25,7 @@ namespace kolo::cuda {
 namespace {
 
 constexpr std::size_t kMostWorkspace = std::size_t{32} << 20;
-// What is promised of operands. Tensors with memory of their own lie at multiples of 256 bytes; parts of them
-// may lie anywhere, and below this the plain kernel takes them.
+// What is promised of operands. Arenas, variables and buckets keep it; the plan checks.
 constexpr std::uint32_t kAlignment = 16;
 
 // A descriptor of cuBLASLt: an object that two functions of the table make and destroy.
@@ -109,8 +108,6 @@ Preference preference(const BlasApi& api) {
   return preference;
 }
 
-bool is_aligned(const void* memory) { return reinterpret_cast<std::uintptr_t>(memory) % kAlignment == 0; }
-
 std::string text_of(const Product& product, bool allow_tf32) {
   return fmt::format("product, {} times [{},{}]{} by [{},{}]{}{}", product.batch, product.rows, product.inner,
                      product.transpose_a ? " transposed" : "", product.inner, product.cols,
@@ -146,11 +143,9 @@ class BlasMatmul final : public Kernel {
   std::size_t workspace_bytes() const { return choice_.workspaceSize; }
 
   void compute(KernelContext& context) override {
-    const auto *const a = context.input(0).data<float>(), *const b = context.input(1).data<float>();
-    auto* const c = context.output(0).data<float>();
-    if (!is_aligned(a) || !is_aligned(b) || !is_aligned(c)) return multiply(context, product_);
     ++launch_count();
-    put(choice_, a, b, c, context.scratch(), stream_of(context));
+    put(choice_, context.input(0).data<float>(), context.input(1).data<float>(),
+        context.output(0).data<float>(), context.scratch(), stream_of(context));
   }
 
  private:
@@ -242,6 +237,7 @@ std::unique_ptr<Kernel> make_blas_matmul(KernelInit& init) {
   why = kernel->choose(gpu_of(init));
   if (!why.empty()) return init.decline(why);
   init.request_scratch(kernel->workspace_bytes());
+  init.request_alignment(kAlignment);
   return kernel;
 }
 

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include <kolo/core/base/autotune.h>
 #include <kolo/core/base/env.h>
 #include <kolo/core/base/error.h>
 #include <kolo/core/device/cuda/handles.h>
@@ -31,13 +32,21 @@ RegisterWithKernels::RegisterWithKernels(void (*work)()) { list().emplace_back(w
 
 const std::vector<std::function<void()>>& registered_kernels() { return list(); }
 
+void copy_within(const CudaApi& api, const KernelContext& context, const Tensor& source,
+                 const Tensor& target) {
+  if (target.raw() != source.raw() && source.bytes() > 0)
+    check_cuda(api.memcpy_async(target.raw(), source.raw(), source.bytes(), cudaMemcpyDeviceToDevice,
+                                stream_of(context)),
+               "cudaMemcpyAsync");
+}
+
 bool allows_tf32(const KernelInit& init) {
   static const bool is_forbidden = env_string("NVIDIA_TF32_OVERRIDE").value_or("") == "0";
   return init.is_marked(kInTf32) && !is_forbidden;
 }
 
 bool chooses_by_time() {
-  static const bool chooses = env_string("KOLO_AUTOTUNE").value_or("0") == "1";
+  static const bool chooses = autotune_of_environment().by_time;
   return chooses;
 }
 

@@ -44,6 +44,10 @@ inline cudaStream_t stream_of(const KernelContext& context) {
   return static_cast<cudaStream_t>(context.native_stream);
 }
 
+/// All of `source`, which has as many bytes, where it is not the same memory.
+void copy_within(const CudaApi& api, const KernelContext& context, const Tensor& source,
+                 const Tensor& target);
+
 /// The GPU that a kernel is made for; it outlives the kernel.
 inline PhysicalGpu& gpu_of(const KernelInit& init) {
   return static_cast<CudaDevice&>(init.device()).physical();

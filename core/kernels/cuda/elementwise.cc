@@ -183,10 +183,7 @@ class AddNKernel final : public Kernel {
 
   void compute(KernelContext& context) override {
     const Tensor &y = context.output(0), &first = context.input(0);
-    if (context.num_inputs() == 1 && y.raw() != first.raw() && y.bytes() > 0)
-      check_cuda(
-          api_.memcpy_async(y.raw(), first.raw(), y.bytes(), cudaMemcpyDeviceToDevice, stream_of(context)),
-          "cudaMemcpyAsync");
+    if (context.num_inputs() == 1) copy_within(api_, context, first, y);
     for (int i = 1; i < context.num_inputs(); ++i)
       check_cuda(launch_binary(stream_of(context), {.op = BinaryOps::index("Add"),
                                                     .type = type_,

@@ -41,8 +41,9 @@ struct GatherArguments {
 cudaError_t launch_gather(cudaStream_t stream, const GatherArguments& arguments);
 
 /// What becomes of a row of y [outer, rows, inner] for each row of x [outer, count, inner] that has its
-/// number, in their order: they are all added to zeros, added, subtracted, or the last one stays.
-enum class Scatter { sum, add, sub, update };
+/// number, in their order: they are all added to zeros, added, subtracted, or the last one stays; add_sum:
+/// their sum from zero is added.
+enum class Scatter { sum, add, sub, update, add_sum };
 struct ScatterArguments {
   Scatter scatter;
   int bytes_per_element;  // update; the others are of f32

@@ -1,10 +1,9 @@
-// What a node multiplies, and the plain way to do it.
+// What a node multiplies.
 #pragma once
 
 #include <cstdint>
 
 #include <kolo/core/kernels/cuda/cuda_kernel.h>
-#include <kolo/core/kernels/cuda/launch_matmul.h>
 
 namespace kolo::cuda {
 
@@ -25,20 +24,6 @@ inline Product product_of(const KernelInit& init) {
   Product product{1, c.dim(-2), a.dim(transpose_a ? -2 : -1), c.dim(-1), transpose_a, transpose_b};
   for (int axis = 0; axis + 2 < c.rank(); ++axis) product.batch *= c.dim(axis);
   return product;
-}
-
-/// By the plain kernel, which takes any product.
-inline void multiply(const KernelContext& context, const Product& product) {
-  check_cuda(launch_matmul(stream_of(context), {.a = context.input(0).data<float>(),
-                                                .b = context.input(1).data<float>(),
-                                                .c = context.output(0).data<float>(),
-                                                .batch = product.batch,
-                                                .rows = product.rows,
-                                                .inner = product.inner,
-                                                .cols = product.cols,
-                                                .transpose_a = product.transpose_a,
-                                                .transpose_b = product.transpose_b}),
-             "matmul");
 }
 
 }  // namespace kolo::cuda

@@ -132,10 +132,7 @@ class SumLikeKernel final : public Kernel {
   void compute(KernelContext& context) override {
     const Tensor &dy = context.input(0), &dx = context.output(0);
     if (sum_) sum_->compute(context);
-    else if (dy.raw() != dx.raw() && dy.bytes() > 0)
-      check_cuda(
-          api_.memcpy_async(dx.raw(), dy.raw(), dy.bytes(), cudaMemcpyDeviceToDevice, stream_of(context)),
-          "cudaMemcpyAsync");
+    else copy_within(api_, context, dy, dx);
   }
 
  private:

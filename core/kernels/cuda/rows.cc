@@ -7,6 +7,7 @@
 #include <kolo/core/kernels/cuda/launch_rows.h>
 #include <kolo/core/kernels/cuda/row_order.h>
 #include <kolo/core/kernels/row_numbers.h>
+#include <kolo/core/ops/indexing.h>
 
 namespace kolo::cuda {
 namespace {
@@ -100,6 +101,20 @@ class ScatterKernel final : public ScatteringKernel {
   }
 };
 
+class AddRowsKernel final : public ScatteringKernel {
+ public:
+  explicit AddRowsKernel(KernelInit& init)
+      : ScatteringKernel(init, init.input_shape(0), 0, Scatter::add_sum), api_(gpu_of(init).api) {}
+  void compute(KernelContext& context) override {
+    const Tensor &dense = context.input(0), &sum = context.output(0);
+    copy_within(api_, context, dense, sum);
+    scatter(context, context.input(2), sum);
+  }
+
+ private:
+  const CudaApi& api_;
+};
+
 int axis_attr(const KernelInit& init) { return init.attr<int>("axis"); }
 int first_axis(const KernelInit&) { return 0; }
 
@@ -108,6 +123,7 @@ const RegisterGpuKernel row_kernels[] = {
     {"GatherGrad", {DType::f32}, planned<SumOfRowsKernel>(axis_attr)},
     {"UnsortedSegmentSum", {DType::f32}, planned<SumOfRowsKernel>(first_axis)},
     {"SlicesToDense", {DType::f32}, planned<SumOfRowsKernel>(first_axis)},
+    {detail::kAddRowsOp, {DType::f32}, planned<AddRowsKernel>()},
     {"ScatterAdd", {DType::f32}, planned<ScatterKernel>(Scatter::add)},
     {"ScatterSub", {DType::f32}, planned<ScatterKernel>(Scatter::sub)},
     {"ScatterUpdate", kAllButStrings, planned<ScatterKernel>(Scatter::update)},

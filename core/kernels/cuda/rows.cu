@@ -76,17 +76,21 @@ struct GatherWork {
   }
 };
 
+// kFromZero: of nothing but the rows of x. kAddsSum: which is added to what is there.
 struct SumOfRows : elements::Add {
-  static constexpr bool kFromZero = true;
+  static constexpr bool kFromZero = true, kAddsSum = false;
+};
+struct AddSumOfRows : elements::Add {
+  static constexpr bool kFromZero = true, kAddsSum = true;
 };
 struct AddRows : elements::Add {
-  static constexpr bool kFromZero = false;
+  static constexpr bool kFromZero = false, kAddsSum = false;
 };
 struct SubRows : elements::Sub {
-  static constexpr bool kFromZero = false;
+  static constexpr bool kFromZero = false, kAddsSum = false;
 };
 struct LastRow {
-  static constexpr bool kFromZero = false;
+  static constexpr bool kFromZero = false, kAddsSum = false;
   template <typename T>
   KOLO_HOST_DEVICE T operator()(T, T b) const {
     return b;
@@ -141,7 +145,10 @@ struct ScatterWork {
     });
     KOLO_DEVICE_UNROLL
     for (int c = 0; c < kColumnsOfLane; ++c)
-      if (first + c * team.lanes() < end) to[first + c * team.lanes()] = sum[c];
+      if (first + c * team.lanes() < end) {
+        T& made = to[first + c * team.lanes()];
+        made = Join::kAddsSum ? Join()(made, sum[c]) : sum[c];
+      }
   }
 };
 
@@ -150,7 +157,8 @@ cudaError_t scatter(cudaStream_t stream, const ScatterArguments& arguments) {
   const Rows& rows = arguments.rows;
   const std::int64_t elements = rows.outer * rows.rows * rows.inner;
   if (elements == 0) return rows.sorted.numbers == nullptr ? note_rows(stream, rows) : cudaSuccess;
-  if (Join::kFromZero && rows.sorted.numbers != nullptr) {  // which names no row that nobody adds to
+  if (Join::kFromZero && !Join::kAddsSum &&
+      rows.sorted.numbers != nullptr) {  // which names no row that nobody adds to
     const cudaError_t code = launch_fill(
         stream,
         {.target = arguments.y, .value_bits = 0, .bytes_per_element = sizeof(T), .elements = elements});
@@ -186,6 +194,7 @@ cudaError_t launch_scatter(cudaStream_t stream, const ScatterArguments& argument
     case Scatter::sum: return scatter<SumOfRows, float>(stream, arguments);
     case Scatter::add: return scatter<AddRows, float>(stream, arguments);
     case Scatter::sub: return scatter<SubRows, float>(stream, arguments);
+    case Scatter::add_sum: return scatter<AddSumOfRows, float>(stream, arguments);
     case Scatter::update:
       return with_bits(arguments.bytes_per_element, [&](auto tag) {
         return scatter<LastRow, typename decltype(tag)::type>(stream, arguments);

@@ -12,11 +12,7 @@ class AssignKernel final : public Kernel {
   void compute(KernelContext& context) override {
     check_assigned_shape(context);
     VariableStorage& variable = context.variable(0);
-    const Tensor& value = context.input(1);
-    if (variable.value.raw() != value.raw() && value.bytes() > 0)
-      check_cuda(api_.memcpy_async(variable.value.raw(), value.raw(), value.bytes(), cudaMemcpyDeviceToDevice,
-                                   stream_of(context)),
-                 "cudaMemcpyAsync");
+    copy_within(api_, context, context.input(1), variable.value);
     variable.initialized = true;  // whoever reads it does so behind the copy
   }
 

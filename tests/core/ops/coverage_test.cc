@@ -30,6 +30,8 @@ Checks recorded_checks() {
 
 // What cannot be checked by a test program of its own process, with the reason.
 const std::map<std::string, const char*> kExempt = {
+    {"AddRows shape", "made by a pass, with shapes that are known"},
+    {"AddRows value", "made by a pass: tests/core/passes/add_rows_test.cc"},
     {"Bf16MatMul shape", "made by a pass, with shapes that are known"},
     {"Bf16MatMul value", "made by a pass: tests/core/ops/precision_test.cc"},
     {"BlockedAvgPool shape", "made by a pass, with shapes that are known"},
