@@ -352,8 +352,8 @@ struct DataRequest {
   bool is_own = false;                      // `data` names what the training learnt from
   std::vector<SampleDigests> trained = {};  // of the data of each start of the training, as far as known
   std::shared_ptr<const LearntSamples> learnt = nullptr;  // of these starts together; nobody knows: nullptr
-  Augmentation augmentation = {};           // of training images
-  std::vector<std::string> outputs = {};    // folders that the program writes to: no part of the data
+  Augmentation augmentation = {};                         // of training images
+  std::vector<std::string> outputs = {};  // folders that the program writes to: no part of the data
 };
 
 /// DataSplits::format of NumPy's arrays, whose numbers may be of any size. Other images are of 0 to 1.

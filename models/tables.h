@@ -68,7 +68,7 @@ struct ColumnSizes {
   std::vector<float> typical = {}, filled = {};
   std::vector<float> least = {}, greatest = {};  // with their signs; empty: of an earlier version
   // Of the same rows as `typical`: what a tenth, a half and nine tenths of the numbers do not exceed. No
-  // folder keeps them.
+  // folder keeps the half, those of earlier versions none.
   std::vector<float> low = {}, middle = {}, high = {};
 };
 

@@ -155,7 +155,7 @@ TrainingData load_training_data(const TrainOptions& options, bool training) {
   if (process().rank != 0) return data;
   log_info("data: {}, loss {}, {}", description(*data.train), loss_name(options, kind),
            testing_text(options, data));
-  const detail::SampleSizes sizes = detail::sizes_of_samples(kind.table.get(), *data.train);
+  const detail::SampleSizes sizes = detail::sizes_of_samples(detail::unit_columns(kind), *data.train);
   data.column_sizes = sizes.columns, data.label_sizes = sizes.labels;
   if (options.checkpoint_dir.empty()) return data;
   data.characters = characters_of(*data.train);
