@@ -186,8 +186,9 @@ Tensor Predictor::operator()(const Tensor& samples) const { return run(network_-
 Tensor Predictor::logits(const Tensor& samples) const { return run(network_->logits, samples); }
 
 Tensor Predictor::run(const Output& output, const Tensor& samples) const {
+  check_shape(samples.shape(), sample());
+  detail::check_finite("Predictor", samples);
   const Tensor taken = as_taken(samples, dtype());
-  check_shape(taken.shape(), sample());
   if (taken.elements() == 0) return Tensor(DType::f32, {0, classes()});
   if (!network_->was_told) {
     const std::string warning = network_->scale_warning(taken);
