@@ -65,6 +65,9 @@ class ColumnReader {
       sizes_.middle.push_back(quantile(numbers, kHalf));
       sizes_.high.push_back(quantile(numbers, 1 - kTenth));
       const auto all = static_cast<float>(numbers.size());
+      const auto is_whole = [](float one) { return one == std::floor(one); };
+      const auto whole = static_cast<float>(std::count_if(numbers.begin(), numbers.end(), is_whole));
+      sizes_.whole.push_back(all == 0 ? 0 : whole / all);
       std::erase(numbers, 0.0F);
       std::transform(numbers.begin(), numbers.end(), numbers.begin(),
                      [](float one) { return std::abs(one); });
@@ -144,6 +147,14 @@ bool are_whole(const ColumnSizes& sizes, std::size_t i) {
   return sizes.least[i] == std::floor(sizes.least[i]) && sizes.greatest[i] == std::floor(sizes.greatest[i]);
 }
 
+// Whether numbers were rounded that most had fractions in the training. A single number says nothing.
+bool are_rounded(const ColumnSizes& given, const ColumnSizes& trained, std::size_t i) {
+  constexpr float kMost = 0.5;
+  return trained.whole.size() == trained.largest.size() && trained.whole[i] <= kMost &&
+         trained.rows >= kTellingRows && given.rows >= kTellingRows && given.whole[i] == 1 &&
+         given.least[i] != given.greatest[i];
+}
+
 // Whole numbers that all have as many digits, or whose name says it, may be codes, which have no unit.
 bool may_be_code(const TableColumn& column, const ColumnSizes& given, const ColumnSizes& trained,
                  std::size_t i) {
@@ -177,6 +188,28 @@ bool is_outside(const ColumnSizes& given, const ColumnSizes& trained, std::size_
   // Years and other dates are of one size.
   const auto [smaller, larger] = std::minmax({std::abs(middle), std::abs(nearest)});
   return larger > kFactor * smaller;
+}
+
+std::string text_of_size(const std::string& column, const ColumnSizes& given, const ColumnSizes& trained,
+                         std::size_t i) {
+  const bool by_largest =
+      trained.typical.empty() || given.largest[i] == 0 || trained.largest[i] == 0 ||
+      (is_of_another_scale(given.largest[i], trained.largest[i], true) &&
+       (given.largest[i] > trained.largest[i]) == (given.typical[i] > trained.typical[i]));
+  return fmt::format("{}up to {:g} in column {} ({:g} in the training)", by_largest ? "" : "mostly ",
+                     by_largest ? given.largest[i] : most_of(given, i), column,
+                     by_largest ? trained.largest[i] : most_of(trained, i));
+}
+
+// Those of the first columns, and how many there are more.
+std::string some_of_them(std::vector<std::string> columns) {
+  constexpr std::size_t kMostNamed = 8;
+  const std::size_t more = columns.size() - std::min(columns.size(), kMostNamed);
+  columns.resize(columns.size() - more);
+  const std::string text = fmt::format("{}", fmt::join(columns, ", "));
+  return more == 0 ? text
+                   : fmt::format("{}, and so in {} more", text,
+                                 count_of(static_cast<std::int64_t>(more), "column"));
 }
 
 }  // namespace
@@ -234,7 +267,7 @@ ColumnSizes joined(ColumnSizes a, const ColumnSizes& b) {
   for (auto which : {&ColumnSizes::largest, &ColumnSizes::typical, &ColumnSizes::filled,
                      &ColumnSizes::greatest, &ColumnSizes::high})
     join(which, larger);
-  for (auto which : {&ColumnSizes::least, &ColumnSizes::low})
+  for (auto which : {&ColumnSizes::least, &ColumnSizes::low, &ColumnSizes::whole})
     join(which, [](float one, float other) { return std::min(one, other); });
   a.rows = std::max(a.rows, b.rows);
   return a;
@@ -249,43 +282,38 @@ std::vector<TableColumn> number_columns(const SampleKind& kind) {
 
 std::string column_scale_warning(const std::string& name, const std::vector<TableColumn>& columns,
                                  const ColumnSizes& given, const ColumnSizes& trained) {
-  constexpr std::size_t kMostNamed = 8;
   if (trained.largest.size() != columns.size() || given.largest.size() != columns.size()) return "";
-  std::vector<std::string> told;
+  std::vector<std::string> told, rounded;
   bool are_outside = false, are_codes = true;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (!columns[i].words.empty()) continue;
-    const std::size_t before = told.size();
     const std::string column = column_text(columns[i].place, columns[i].name);
-    if (is_of_another_size(given, trained, i)) {
-      const bool by_largest =
-          trained.typical.empty() || given.largest[i] == 0 || trained.largest[i] == 0 ||
-          (is_of_another_scale(given.largest[i], trained.largest[i], true) &&
-           (given.largest[i] > trained.largest[i]) == (given.typical[i] > trained.typical[i]));
-      told.push_back(by_largest ? fmt::format("up to {:g} in column {} ({:g} in the training)",
-                                              given.largest[i], column, trained.largest[i])
-                                : fmt::format("mostly up to {:g} in column {} ({:g} in the training)",
-                                              most_of(given, i), column, most_of(trained, i)));
-    } else if (is_outside(given, trained, i)) {
+    if (is_of_another_size(given, trained, i)) told.push_back(text_of_size(column, given, trained, i));
+    else if (is_outside(given, trained, i)) {
       are_outside = true;
       told.push_back(fmt::format("{:g} to {:g} in column {} ({:g} to {:g} in the training)", given.least[i],
                                  given.greatest[i], column, trained.least[i], trained.greatest[i]));
+    } else {
+      if (are_rounded(given, trained, i)) rounded.push_back(fmt::format("column {}", column));
+      continue;
     }
-    if (told.size() > before) are_codes &= may_be_code(columns[i], given, trained, i);
+    are_codes &= may_be_code(columns[i], given, trained, i);
   }
-  if (told.empty()) return "";
-  const std::size_t more = told.size() - std::min(told.size(), kMostNamed);
-  told.resize(told.size() - more);
+  std::vector<std::string> texts;
   // Of a column that grows, too.
-  return fmt::format(
-      "{}: numbers are {}{}; {}{}", name, fmt::join(told, ", "),
-      more == 0 ? ""
-                : fmt::format(", and so in {} more", count_of(static_cast<std::int64_t>(more), "column")),
-      are_codes
-          ? "a code, such as an id or a postal code, is no measure and is better left out of a training "
-            "(--ignore), and a measure must be in the unit that it had in the training"
-          : "each column must be in the unit that it had in the training",
-      are_outside ? ", and of numbers so far outside the model has learnt nothing" : "");
+  if (!told.empty())
+    texts.push_back(fmt::format(
+        "numbers are {}; {}{}", some_of_them(told),
+        are_codes
+            ? "a code, such as an id or a postal code, is no measure and is better left out of a training "
+              "(--ignore), and a measure must be in the unit that it had in the training"
+            : "each column must be in the unit that it had in the training",
+        are_outside ? ", and of numbers so far outside the model has learnt nothing" : ""));
+  if (!rounded.empty())
+    texts.push_back(fmt::format(
+        "all numbers are whole in {}, as if they were rounded, and in the training most had fractions",
+        some_of_them(rounded)));
+  return texts.empty() ? "" : fmt::format("{}: {}", name, fmt::join(texts, "; "));
 }
 
 }  // namespace kolo::models::detail

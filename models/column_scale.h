@@ -42,7 +42,8 @@ std::vector<TableColumn> number_columns(const SampleKind& kind);
 ///   some rows alone says nothing, as of pixels at the border of digits. Of a column that is 0 in most rows
 ///   at least 20 other numbers are compared, here and in the training;
 /// - of which nine of ten numbers, of 20 at least, lie outside of the training's, and far away. Dates and
-///   numbers of rows that go on behind the training's are not told.
+///   numbers of rows that go on behind the training's are not told;
+/// - whose numbers are all whole where most of the training's had fractions.
 std::string column_scale_warning(const std::string& name, const std::vector<TableColumn>& columns,
                                  const ColumnSizes& given, const ColumnSizes& trained);
 

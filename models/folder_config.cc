@@ -53,6 +53,7 @@ ColumnSizes sizes_of(const nlohmann::ordered_json& data, const std::string& what
           .filled = data.value(what + "_filled", none),
           .least = data.value(what + "_least", none),
           .greatest = data.value(what + "_greatest", none),
+          .whole = data.value(what + "_whole", none),
           .low = data.value(what + "_low", none),
           .high = data.value(what + "_high", none)};
 }

@@ -88,6 +88,7 @@ void add_sizes(Json& data, const std::string& what, ColumnSizes sizes, const Col
   data[what + "_greatest"] = sizes.greatest;
   data[what + "_low"] = sizes.low;
   data[what + "_high"] = sizes.high;
+  data[what + "_whole"] = sizes.whole;
 }
 
 Json json_of(const SampleDigests& digests) {
