@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <kolo/core/base/count_of.h>
+#include <kolo/core/base/text.h>
 #include <kolo/models/csv_columns.h>
 #include <kolo/models/samples_internal.h>
 
@@ -64,6 +65,9 @@ class ColumnReader {
       sizes_.middle.push_back(quantile(numbers, kHalf));
       sizes_.high.push_back(quantile(numbers, 1 - kTenth));
       const auto all = static_cast<float>(numbers.size());
+      const auto is_whole = [](float one) { return one == std::floor(one); };
+      const auto whole = static_cast<float>(std::count_if(numbers.begin(), numbers.end(), is_whole));
+      sizes_.whole.push_back(all == 0 ? 0 : whole / all);
       std::erase(numbers, 0.0F);
       std::transform(numbers.begin(), numbers.end(), numbers.begin(),
                      [](float one) { return std::abs(one); });
@@ -90,6 +94,19 @@ bool is_told_by_others(const ColumnSizes& sizes, std::size_t i) {
          sizes.filled[i] * static_cast<float>(sizes.rows) >= static_cast<float>(kTellingRows);
 }
 
+// As scale_warning has it; but fractions for percents are 100 times smaller, and of the largest of some rows
+// chance makes three times less or more of that. Many rows that are 30 times smaller are no chance.
+bool is_of_another_scale(float given, float trained, bool have_many) {
+  constexpr float kMuchSmaller = 30;
+  if (!scale_warning("", given, trained).empty()) return true;
+  return have_many && given != 0 && given * kMuchSmaller < trained;
+}
+
+// The absolute number that hardly more than a tenth of them exceed.
+float most_of(const ColumnSizes& sizes, std::size_t i) {
+  return std::max(std::abs(sizes.low[i]), std::abs(sizes.high[i]));
+}
+
 // Whether a column's numbers are of quite another size.
 bool is_of_another_size(const ColumnSizes& given, const ColumnSizes& trained, std::size_t i) {
   constexpr float kMost = 0.5, kAlmostAll = 0.9;
@@ -101,14 +118,53 @@ bool is_of_another_size(const ColumnSizes& given, const ColumnSizes& trained, st
   if (trained.largest[i] == 0)
     return given.filled[i] >= kMost && (trained.rows == 0 || trained.rows >= kTellingRows);
   if (given.largest[i] < trained.largest[i] && given.rows < kTellingRows) return false;
-  const auto differs = [](float one, float other) { return !scale_warning("", one, other).empty(); };
-  return differs(given.largest[i], trained.largest[i]) &&
-         (!is_known || differs(given.typical[i], trained.typical[i]));
+  if (!is_known) return is_of_another_scale(given.largest[i], trained.largest[i], false);
+  const bool have_many = given.rows >= kTellingRows && trained.rows >= kTellingRows;
+  if (!is_of_another_scale(given.typical[i], trained.typical[i], have_many)) return false;
+  if (is_of_another_scale(given.largest[i], trained.largest[i], have_many)) return true;
+  // A single 9999 among fractions, which stands for something unknown, hides that the others are percents.
+  return have_many && trained.high.size() == trained.largest.size() &&
+         is_of_another_scale(most_of(given, i), most_of(trained, i), have_many);
+}
+
+// One of its words: "customer_id", "zip", "Postal Code".
+bool is_name_of_code(const std::string& name) {
+  std::string word;
+  for (const char c : name + " ") {
+    if (lower_case(c) >= 'a' && lower_case(c) <= 'z') {
+      word += lower_case(c);
+      continue;
+    }
+    for (const char* const code : {"id", "ids", "code", "zip", "zipcode", "postcode", "plz", "sku", "phone"})
+      if (word == code) return true;
+    word.clear();
+  }
+  return false;
 }
 
 // Of a column, as far as its ends tell.
 bool are_whole(const ColumnSizes& sizes, std::size_t i) {
   return sizes.least[i] == std::floor(sizes.least[i]) && sizes.greatest[i] == std::floor(sizes.greatest[i]);
+}
+
+// Whether numbers were rounded that most had fractions in the training. A single number says nothing.
+bool are_rounded(const ColumnSizes& given, const ColumnSizes& trained, std::size_t i) {
+  constexpr float kMost = 0.5;
+  return trained.whole.size() == trained.largest.size() && trained.whole[i] <= kMost &&
+         trained.rows >= kTellingRows && given.rows >= kTellingRows && given.whole[i] == 1 &&
+         given.least[i] != given.greatest[i];
+}
+
+// Whole numbers that all have as many digits, or whose name says it, may be codes, which have no unit.
+bool may_be_code(const TableColumn& column, const ColumnSizes& given, const ColumnSizes& trained,
+                 std::size_t i) {
+  constexpr float kFewDigits = 1000;
+  if (trained.least.size() != trained.largest.size() || !are_whole(given, i) || !are_whole(trained, i))
+    return false;
+  if (is_name_of_code(column.name)) return true;
+  const auto digits = [](float number) { return std::floor(std::log10(number)); };
+  const float least = std::min(given.least[i], trained.least[i]);
+  return least >= kFewDigits && digits(least) == digits(std::max(given.greatest[i], trained.greatest[i]));
 }
 
 // Whether nearly all numbers lie where the training has none, and by far: Kelvin for Celsius, -3 for 3.
@@ -134,6 +190,28 @@ bool is_outside(const ColumnSizes& given, const ColumnSizes& trained, std::size_
   return larger > kFactor * smaller;
 }
 
+std::string text_of_size(const std::string& column, const ColumnSizes& given, const ColumnSizes& trained,
+                         std::size_t i) {
+  const bool by_largest =
+      trained.typical.empty() || given.largest[i] == 0 || trained.largest[i] == 0 ||
+      (is_of_another_scale(given.largest[i], trained.largest[i], true) &&
+       (given.largest[i] > trained.largest[i]) == (given.typical[i] > trained.typical[i]));
+  return fmt::format("{}up to {:g} in column {} ({:g} in the training)", by_largest ? "" : "mostly ",
+                     by_largest ? given.largest[i] : most_of(given, i), column,
+                     by_largest ? trained.largest[i] : most_of(trained, i));
+}
+
+// Those of the first columns, and how many there are more.
+std::string some_of_them(std::vector<std::string> columns) {
+  constexpr std::size_t kMostNamed = 8;
+  const std::size_t more = columns.size() - std::min(columns.size(), kMostNamed);
+  columns.resize(columns.size() - more);
+  const std::string text = fmt::format("{}", fmt::join(columns, ", "));
+  return more == 0 ? text
+                   : fmt::format("{}, and so in {} more", text,
+                                 count_of(static_cast<std::int64_t>(more), "column"));
+}
+
 }  // namespace
 
 ColumnSizes sizes_of_columns(const std::vector<TableColumn>& columns, const Tensor& rows) {
@@ -143,27 +221,39 @@ ColumnSizes sizes_of_columns(const std::vector<TableColumn>& columns, const Tens
   return reader.finish();
 }
 
-SampleSizes sizes_of_samples(const TableSchema* table, const SampleSet& samples) {
-  return sizes_of_samples(table, samples, 0, samples.size());
+std::vector<TableColumn> unit_columns(const TableSchema* table, const Shape& sample, DType dtype) {
+  constexpr std::int64_t kMostColumns = 2048;  // for each, config.json keeps six numbers
+  if (table != nullptr) return table->features;
+  if (dtype != DType::f32 || sample.rank() != 1 || sample.dim(0) > kMostColumns) return {};
+  return plain_table(sample.dim(0)).features;
 }
 
-SampleSizes sizes_of_samples(const TableSchema* table, const SampleSet& samples, std::int64_t begin,
-                             std::int64_t end) {
+std::vector<TableColumn> unit_columns(const SampleKind& kind) {
+  if (kind.are_pixels && !kind.table) return {};
+  return unit_columns(kind.table.get(), kind.shape, kind.dtype);
+}
+
+SampleSizes sizes_of_samples(const std::vector<TableColumn>& columns, const SampleSet& samples) {
+  return sizes_of_samples(columns, samples, 0, samples.size());
+}
+
+SampleSizes sizes_of_samples(const std::vector<TableColumn>& columns, const SampleSet& samples,
+                             std::int64_t begin, std::int64_t end) {
   const SampleKind& kind = samples.kind();
   const bool has_numbers = kind.label_kind == LabelKind::numbers;
-  if (kind.decoded || (table == nullptr && !has_numbers)) return {};
-  const std::vector<TableColumn> none, outputs = has_numbers ? number_columns(kind) : none;
+  if (kind.decoded || (columns.empty() && !has_numbers)) return {};
+  const std::vector<TableColumn> outputs = has_numbers ? number_columns(kind) : std::vector<TableColumn>();
   const Batch one{.samples = Tensor(kind.dtype, batch_shape(kind, 1)),
                   .labels = Tensor(label_dtype(kind), labels_shape(kind, 1))};
-  ColumnReader columns(table == nullptr ? none : table->features, end - begin), labels(outputs, end - begin);
+  ColumnReader of_columns(columns, end - begin), of_labels(outputs, end - begin);
   for (std::int64_t i = begin; i < end; ++i) {
     samples.read(i, nullptr, one, 0);
-    if (table != nullptr) columns.add(i - begin, one.samples.data<float>());
-    if (has_numbers) labels.add(i - begin, one.labels.data<float>());
+    if (!columns.empty()) of_columns.add(i - begin, one.samples.data<float>());
+    if (has_numbers) of_labels.add(i - begin, one.labels.data<float>());
   }
   SampleSizes sizes;
-  if (table != nullptr) sizes.columns = columns.finish();
-  if (has_numbers) sizes.labels = labels.finish();
+  if (!columns.empty()) sizes.columns = of_columns.finish();
+  if (has_numbers) sizes.labels = of_labels.finish();
   return sizes;
 }
 
@@ -174,10 +264,11 @@ ColumnSizes joined(ColumnSizes a, const ColumnSizes& b) {
   };
   const auto larger = [](float one, float other) { return std::max(one, other); };
   if (b.largest.empty()) return a;
-  for (auto which :
-       {&ColumnSizes::largest, &ColumnSizes::typical, &ColumnSizes::filled, &ColumnSizes::greatest})
+  for (auto which : {&ColumnSizes::largest, &ColumnSizes::typical, &ColumnSizes::filled,
+                     &ColumnSizes::greatest, &ColumnSizes::high})
     join(which, larger);
-  join(&ColumnSizes::least, [](float one, float other) { return std::min(one, other); });
+  for (auto which : {&ColumnSizes::least, &ColumnSizes::low, &ColumnSizes::whole})
+    join(which, [](float one, float other) { return std::min(one, other); });
   a.rows = std::max(a.rows, b.rows);
   return a;
 }
@@ -191,32 +282,38 @@ std::vector<TableColumn> number_columns(const SampleKind& kind) {
 
 std::string column_scale_warning(const std::string& name, const std::vector<TableColumn>& columns,
                                  const ColumnSizes& given, const ColumnSizes& trained) {
-  constexpr std::size_t kMostNamed = 8;
   if (trained.largest.size() != columns.size() || given.largest.size() != columns.size()) return "";
-  std::vector<std::string> told;
-  bool are_outside = false;
+  std::vector<std::string> told, rounded;
+  bool are_outside = false, are_codes = true;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (!columns[i].words.empty()) continue;
     const std::string column = column_text(columns[i].place, columns[i].name);
-    if (is_of_another_size(given, trained, i))
-      told.push_back(fmt::format("up to {:g} in column {} ({:g} in the training)", given.largest[i], column,
-                                 trained.largest[i]));
+    if (is_of_another_size(given, trained, i)) told.push_back(text_of_size(column, given, trained, i));
     else if (is_outside(given, trained, i)) {
       are_outside = true;
       told.push_back(fmt::format("{:g} to {:g} in column {} ({:g} to {:g} in the training)", given.least[i],
                                  given.greatest[i], column, trained.least[i], trained.greatest[i]));
+    } else {
+      if (are_rounded(given, trained, i)) rounded.push_back(fmt::format("column {}", column));
+      continue;
     }
+    are_codes &= may_be_code(columns[i], given, trained, i);
   }
-  if (told.empty()) return "";
-  const std::size_t more = told.size() - std::min(told.size(), kMostNamed);
-  told.resize(told.size() - more);
+  std::vector<std::string> texts;
   // Of a column that grows, too.
-  return fmt::format(
-      "{}: numbers are {}{}; each column must be in the unit that it had in the training{}", name,
-      fmt::join(told, ", "),
-      more == 0 ? ""
-                : fmt::format(", and so in {} more", count_of(static_cast<std::int64_t>(more), "column")),
-      are_outside ? ", and of numbers so far outside the model has learnt nothing" : "");
+  if (!told.empty())
+    texts.push_back(fmt::format(
+        "numbers are {}; {}{}", some_of_them(told),
+        are_codes
+            ? "a code, such as an id or a postal code, is no measure and is better left out of a training "
+              "(--ignore), and a measure must be in the unit that it had in the training"
+            : "each column must be in the unit that it had in the training",
+        are_outside ? ", and of numbers so far outside the model has learnt nothing" : ""));
+  if (!rounded.empty())
+    texts.push_back(fmt::format(
+        "all numbers are whole in {}, as if they were rounded, and in the training most had fractions",
+        some_of_them(rounded)));
+  return texts.empty() ? "" : fmt::format("{}: {}", name, fmt::join(texts, "; "));
 }
 
 }  // namespace kolo::models::detail

@@ -222,7 +222,7 @@ class Reader {
             : has_words   ? "--missing mean or zero takes it as none of the column's words, and --missing "
                             "drop leaves such lines out"
                           : "--missing mean or zero fills it, and --missing drop leaves such lines out");
-      if (!has_words && cells.words > 0) detail::throw_no_number(cells.first_word);
+      if (!has_words && cells.words > 0) detail::throw_no_number(cells.first_word, options_.known != nullptr);
       if (options_.known || has_words || is_label(i)) continue;
       column(i).mean = static_cast<float>(cells.sum / static_cast<double>(cells.numbers));
     }

@@ -8,6 +8,7 @@
 
 #include <kolo/core/base/count_of.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/text.h>
 #include <kolo/core/base/utf8.h>
 #include <kolo/models/csv_fields.h>
 
@@ -277,10 +278,15 @@ std::string place_text(const CellPlace& cell, bool of_several_files) {
   return fmt::format("{}line {}, column {}", of_several_files ? file + ", " : "", cell.line, cell.column + 1);
 }
 
-void throw_no_number(const CellPlace& cell) {
-  throw InvalidArgumentError(
-      "{}, line {}, column {}: {:?} is no number that f32 holds, and its column is one of numbers", cell.file,
-      cell.line, cell.column + 1, cell.text);
+void throw_no_number(const CellPlace& cell, bool in_training) {
+  const std::string word = lower_case(std::string_view(cell.text));
+  bool is_flag = false;
+  for (const char* const flag : {"yes", "no", "true", "false", "y", "n", "on", "off"})
+    is_flag |= word == flag;
+  throw InvalidArgumentError("{}, line {}, column {}: {:?} is no number that f32 holds, and {} of numbers{}",
+                             cell.file, cell.line, cell.column + 1, cell.text,
+                             in_training ? "in the training its column was one" : "its column is one",
+                             is_flag ? "; write such words as numbers, as 1 and 0" : "");
 }
 
 }  // namespace kolo::models::detail

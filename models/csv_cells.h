@@ -130,7 +130,8 @@ std::string separator_note(char separator, const std::vector<ColumnCells>& cells
 std::vector<std::string> number_notes(const std::vector<ColumnCells*>& cells,
                                       const std::vector<std::string>& texts);
 
-/// Throws InvalidArgumentError for a cell of a column of numbers that is none.
-[[noreturn]] void throw_no_number(const CellPlace& cell);
+/// Throws InvalidArgumentError for a cell of a column of numbers that is none. in_training: so says another
+/// table.
+[[noreturn]] void throw_no_number(const CellPlace& cell, bool in_training = false);
 
 }  // namespace kolo::models::detail

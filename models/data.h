@@ -15,6 +15,7 @@
 
 #include <kolo/core/graph/output.h>
 #include <kolo/core/tensor/tensor.h>
+#include <kolo/models/sample_digests.h>
 #include <kolo/models/samples.h>
 #include <kolo/models/tables.h>
 
@@ -332,17 +333,6 @@ UnlabelledSamples unlabelled_samples(const std::vector<std::string>& paths, cons
 
 // Which samples are asked for, and those that are found.
 
-/// By what the samples of a training are known again, wherever they lie: digests of what is in some of them.
-struct SampleDigests {
-  std::int64_t samples = 0;                 // all of them
-  std::int64_t drawn = 0;                   // of which so many were drawn for testing
-  std::vector<std::uint64_t> digests = {};  // of the first ones that were drawn, in order
-  std::vector<std::uint64_t> learnt = {};   // of some that were not, from all over; earlier versions: none
-  std::vector<std::uint64_t> bytes = {};    // of pictures: lengths of all these files
-  std::uint64_t all = 0;                    // of rows: of all of them, in order; 0 of pictures
-  bool operator==(const SampleDigests&) const = default;
-};
-
 /// What is asked for, and what the model can take.
 struct DataRequest {
   std::optional<std::string> data;  // as --data: a folder, a file, "generated"; none: MNIST's places
@@ -361,8 +351,9 @@ struct DataRequest {
   bool whole = false;
   bool is_own = false;                      // `data` names what the training learnt from
   std::vector<SampleDigests> trained = {};  // of the data of each start of the training, as far as known
-  Augmentation augmentation = {};           // of training images
-  std::vector<std::string> outputs = {};    // folders that the program writes to: no part of the data
+  std::shared_ptr<const LearntSamples> learnt = nullptr;  // of these starts together; nobody knows: nullptr
+  Augmentation augmentation = {};                         // of training images
+  std::vector<std::string> outputs = {};  // folders that the program writes to: no part of the data
 };
 
 /// DataSplits::format of NumPy's arrays, whose numbers may be of any size. Other images are of 0 to 1.

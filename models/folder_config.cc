@@ -26,10 +26,23 @@ SampleDigests digests_of(const nlohmann::ordered_json& json) {
                       .digests = json.at("digests").get<std::vector<std::uint64_t>>(),
                       .learnt = json.value("learnt", none),
                       .bytes = json.value("bytes", none),
-                      .all = json.value("all", std::uint64_t{0})};
+                      .all = json.value("all", std::uint64_t{0}),
+                      .are_kept = json.value("kept", false)};
   // Of an earlier version: about a tenth.
   found.drawn = json.value("drawn", (found.samples + 9) / 10);
   return found;
+}
+
+// Every number is of a file that somebody may have changed.
+LearntFile learnt_file_of(const nlohmann::ordered_json& json) {
+  LearntFile file{.name = json.at("file").get<std::string>(),
+                  .crc32c = json.at("crc32c").get<std::uint32_t>(),
+                  .marks = json.at("marks").get<std::int64_t>(),
+                  .one_of = json.at("one_of").get<std::int64_t>(),
+                  .chance = json.at("chance").get<double>()};
+  if (file.name.find('/') != std::string::npos || file.marks < 0 || file.one_of < 1)
+    throw DataLossError("\"learnt\" names no file of the folder");
+  return file;
 }
 
 ColumnSizes sizes_of(const nlohmann::ordered_json& data, const std::string& what) {
@@ -39,7 +52,10 @@ ColumnSizes sizes_of(const nlohmann::ordered_json& data, const std::string& what
           .typical = data.value(what + "_typical", none),
           .filled = data.value(what + "_filled", none),
           .least = data.value(what + "_least", none),
-          .greatest = data.value(what + "_greatest", none)};
+          .greatest = data.value(what + "_greatest", none),
+          .whole = data.value(what + "_whole", none),
+          .low = data.value(what + "_low", none),
+          .high = data.value(what + "_high", none)};
 }
 
 std::map<std::string, std::string> used_of(const nlohmann::ordered_json& json) {
@@ -98,6 +114,7 @@ FolderConfig parse_folder_config(const std::string& folder, const std::string& t
     if (data.contains("drawn")) config.trained.push_back(digests_of(data["drawn"]));
     if (data.contains("drawn_before"))
       for (const Json& before : data["drawn_before"]) config.trained.push_back(digests_of(before));
+    if (data.contains("learnt")) config.learnt_file = learnt_file_of(data["learnt"]);
     return config;
   } catch (const nlohmann::json::exception& error) {
     throw_damaged(folder, error.what());

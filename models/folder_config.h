@@ -16,6 +16,14 @@ namespace kolo::models {
 
 inline constexpr char kFolderConfigFile[] = "config.json";
 
+/// The file of the folder that holds the LearntSamples of its trainings.
+struct LearntFile {
+  std::string name;
+  std::uint32_t crc32c = 0;  // of all of it
+  std::int64_t marks = 0, one_of = 1;
+  double chance = 0;
+};
+
 /// What a checkpoint folder says of itself.
 struct FolderConfig {
   std::string folder;
@@ -43,6 +51,7 @@ struct FolderConfig {
   std::shared_ptr<const TableSchema> label_table;  // SampleKind::label_table
   // DataSplits::digests of its starts, the last one first; none in a folder of an earlier version.
   std::vector<SampleDigests> trained;
+  std::optional<LearntFile> learnt_file;  // none in a folder of an earlier version
 };
 
 /// Nothing where the folder has no such file, as those of earlier versions and of programs other than

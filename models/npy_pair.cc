@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/text.h>
 #include <kolo/models/data.h>
 #include <kolo/models/folder_contents.h>
 #include <kolo/models/paths.h>
@@ -131,6 +132,24 @@ std::vector<std::string> names_from_one(const Tensor& y) {
   return names;
 }
 
+// Arrays have no names: whole numbers are the places of classes that have some.
+bool are_places(const std::vector<std::string>& names, const Tensor& y) {
+  const auto is_number = [](const std::string& name) { return parse_int64(name).has_value(); };
+  const auto labels = y.span<std::int32_t>();
+  return !names.empty() && std::none_of(names.begin(), names.end(), is_number) &&
+         std::all_of(labels.begin(), labels.end(),
+                     [&](std::int32_t label) { return label >= 0 && label < std::ssize(names); });
+}
+
+std::string text_of_places(const std::vector<std::string>& names) {
+  constexpr std::size_t kMostNamed = 12;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kMostNamed); ++i)
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", i, names[i]);
+  if (names.size() > kMostNamed) text += fmt::format(" … {} {}", names.size() - 1, names.back());
+  return fmt::format("labels are numbers, and are taken for the training's classes in their order: {}", text);
+}
+
 // Labels become places in `names`.
 void number_labels(Tensor& y, const std::vector<std::string>& names, const fs::path& path,
                    const std::string& trained) {
@@ -214,7 +233,9 @@ std::shared_ptr<const SampleSet> npy_pair(const fs::path& folder, const DataRequ
     const auto labels = all.span<std::int32_t>();
     if (!labels.empty()) kind.classes = *std::max_element(labels.begin(), labels.end()) + std::int64_t{1};
   }
-  if (!kind.class_names.empty()) {
+  if (are_places(kind.class_names, y)) {
+    kind.warnings.push_back(fmt::format("{}: {}", y_path.string(), text_of_places(kind.class_names)));
+  } else if (!kind.class_names.empty()) {
     number_labels(y, kind.class_names, y_path, trained);
     kind.classes = std::ssize(kind.class_names);
     kind.note +=

@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include <kolo/core/base/error.h>
+#include <kolo/models/samples_internal.h>
 
 namespace kolo::models {
 namespace {
@@ -42,25 +40,6 @@ Tensor channels_first(const Tensor& x) {
   return made;
 }
 
-// A step would have a loss of NaN, and tell of no file.
-void check_finite(const Tensor& x, const std::filesystem::path& path) {
-  if (x.dtype() != DType::f32) return;
-  const auto values = x.span<float>();
-  const auto is_bad = [](float value) { return !std::isfinite(value); };
-  const auto first = std::find_if(values.begin(), values.end(), is_bad);
-  if (first == values.end()) return;
-  std::vector<std::int64_t> place(static_cast<std::size_t>(x.shape().rank()));
-  std::int64_t rest = first - values.begin();
-  for (int i = x.shape().rank() - 1; i >= 0; --i) {
-    place[static_cast<std::size_t>(i)] = rest % x.shape().dim(i);
-    rest /= x.shape().dim(i);
-  }
-  throw InvalidArgumentError(
-      "{}: {} of {} numbers are NaN or infinite as f32, the first one x[{}], {}; all must be finite",
-      path.string(), std::count_if(first, values.end(), is_bad), values.size(), fmt::join(place, ","),
-      *first);
-}
-
 Tensor of_known_type(const std::filesystem::path& path) {
   Tensor x = read_npy(path);
   if (x.dtype() == DType::f64 || x.dtype() == DType::boolean) x = detail::as_f32(x);
@@ -69,7 +48,7 @@ Tensor of_known_type(const std::filesystem::path& path) {
         "{}: samples {} {}; they must be f2, f4, f8, b1, or u1, which becomes 0 to 1; whole numbers of other "
         "types do not say what is 1 (numpy: x.astype)",
         path.string(), x.dtype(), x.shape());
-  check_finite(x, path);
+  detail::check_finite(path.string(), x);
   return x;
 }
 

@@ -13,6 +13,7 @@
 #include <kolo/core/training/inference_graph.h>
 #include <kolo/models/csv_fields.h>
 #include <kolo/models/folder_config.h>
+#include <kolo/models/learnt_file.h>
 #include <kolo/models/paths.h>
 #include <kolo/models/pictures.h>
 
@@ -59,7 +60,8 @@ bool is_own_file(const fs::path& file) {
     if (name == own) return true;
   for (const std::string& own : {std::string(kCheckpointBasename) + "-", std::string("events.out.tfevents.")})
     if (name.starts_with(own)) return true;
-  const bool may_be_anything = name == "checkpoint" || name == "testing.txt" || name == kFolderConfigFile;
+  const bool may_be_anything = name == "checkpoint" || name == "testing.txt" || name == kFolderConfigFile ||
+                               name.starts_with(kLearntFilePrefix);
   const fs::path folder = file.parent_path();
   return may_be_anything && is_file(folder / "checkpoint") && is_file(folder / kFolderConfigFile);
 }

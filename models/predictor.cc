@@ -36,16 +36,18 @@ struct Predictor::Network {
   std::int64_t classes = 0;
   std::vector<std::string> class_names;
   std::int64_t global_step = 0;
-  detail::NumberSizes numbers;               // of the training's
-  std::shared_ptr<const TableSchema> table;  // of a table: its columns,
-  ColumnSizes column_sizes;                  // and how large their numbers are
+  detail::NumberSizes numbers;       // of the training's
+  std::vector<TableColumn> columns;  // where each has a unit,
+  ColumnSizes column_sizes;          // and how large their numbers are
   std::atomic<bool> was_told = false;
 
   std::string scale_warning(const Tensor& given) const {
-    if (numbers.largest) return detail::scale_warning("Predictor", detail::sizes_of_numbers(given), numbers);
-    if (column_sizes.largest.empty()) return "";
-    return detail::column_scale_warning("Predictor", table->features,
-                                        detail::sizes_of_columns(table->features, given), column_sizes);
+    std::string of_columns =
+        columns.empty() ? ""
+                        : detail::column_scale_warning(
+                              "Predictor", columns, detail::sizes_of_columns(columns, given), column_sizes);
+    if (!of_columns.empty() || !numbers.largest) return of_columns;
+    return detail::scale_warning("Predictor", detail::sizes_of_numbers(given), numbers);
   }
 };
 
@@ -166,10 +168,12 @@ Predictor Predictor::load(const std::string& folder, const SessionConfig& config
   if (config_json) network->class_names = config_json->class_names;
   if (config_json && network->samples.dtype() == DType::f32)
     network->numbers = {.largest = config_json->largest, .least = config_json->least};
-  if (config_json && config_json->table && network->samples.dtype() == DType::f32 &&
-      network->sample == Shape({config_json->table->elements()})) {
-    network->table = config_json->table;
+  if (config_json && !config_json->column_sizes.largest.empty() && network->samples.dtype() == DType::f32) {
+    network->columns = detail::unit_columns(config_json->table.get(), network->sample, DType::f32);
     network->column_sizes = config_json->column_sizes;
+    std::int64_t elements = 0;
+    for (const TableColumn& column : network->columns) elements += column.elements();
+    if (network->sample != Shape({elements})) network->columns.clear();
   }
   for (auto i = static_cast<std::int64_t>(network->class_names.size()); i < network->classes; ++i)
     network->class_names.push_back(std::to_string(i));
@@ -182,8 +186,9 @@ Tensor Predictor::operator()(const Tensor& samples) const { return run(network_-
 Tensor Predictor::logits(const Tensor& samples) const { return run(network_->logits, samples); }
 
 Tensor Predictor::run(const Output& output, const Tensor& samples) const {
+  check_shape(samples.shape(), sample());
+  detail::check_finite("Predictor", samples);
   const Tensor taken = as_taken(samples, dtype());
-  check_shape(taken.shape(), sample());
   if (taken.elements() == 0) return Tensor(DType::f32, {0, classes()});
   if (!network_->was_told) {
     const std::string warning = network_->scale_warning(taken);

@@ -30,7 +30,8 @@ class Predictor {
   /// are part of the network. Returns f32 [N, classes()] whose rows add up to 1; of a text model
   /// [N·T, classes()], a row for the token behind each. Of a network for numbers to find these, [N, outputs],
   /// and of one for several labels the probability of each, [N, labels]. N may be 0, and another N than
-  /// before compiles once. Throws InvalidArgumentError for another shape or type.
+  /// before compiles once. Throws InvalidArgumentError for another shape or type, and for numbers that are
+  /// NaN or infinite, with the place of the first one.
   Tensor operator()(const Tensor& samples) const;
   /// The same before the softmax, or the sigmoid of several labels.
   Tensor logits(const Tensor& samples) const;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -25,6 +26,14 @@ struct SampleContents {
   const char* name = "samples";  // what they are
   // [N,…] f32 or u8: of rows, the numbers that they are made of; empty: nobody knows them.
   std::vector<Tensor> numbers = {};
+  // By what it is found among all that a training has learnt from (mark_of); empty: by its digest. Of
+  // pictures: by parts of the file.
+  std::function<std::uint64_t(std::int64_t place)> part = {};
+  // Of a text: its pieces, which are found instead, and which of them are for testing. Only so many one
+  // behind the other are a passage of it.
+  std::shared_ptr<const SampleContents> pieces = nullptr;
+  std::vector<std::int64_t> drawn_pieces = {};
+  std::int64_t least_run = 1;
 };
 
 /// Of rows in memory, which stay there as long as this: digest says what is in one. All digests are made

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include <kolo/core/base/error.h>
 #include <kolo/models/samples_internal.h>
@@ -207,6 +210,32 @@ NumberSizes sizes_of_numbers(const Tensor& x) {
   }
   sizes.are_images = x.shape().rank() == 4 && x.shape().dim(0) >= kManyImages;
   return sizes;
+}
+
+namespace {
+
+template <typename T>
+void check_numbers(const std::string& name, const Tensor& x) {
+  const auto values = x.span<T>();
+  const auto is_bad = [](T value) { return !std::isfinite(static_cast<float>(value)); };
+  const auto first = std::find_if(values.begin(), values.end(), is_bad);
+  if (first == values.end()) return;
+  std::vector<std::int64_t> place(static_cast<std::size_t>(x.shape().rank()));
+  std::int64_t rest = first - values.begin();
+  for (int i = x.shape().rank() - 1; i >= 0; --i) {
+    place[static_cast<std::size_t>(i)] = rest % x.shape().dim(i);
+    rest /= x.shape().dim(i);
+  }
+  throw InvalidArgumentError(
+      "{}: {} of {} numbers are NaN or infinite as f32, the first one x[{}], {}; all must be finite", name,
+      std::count_if(first, values.end(), is_bad), values.size(), fmt::join(place, ","), *first);
+}
+
+}  // namespace
+
+void check_finite(const std::string& name, const Tensor& x) {
+  if (x.dtype() == DType::f32) check_numbers<float>(name, x);
+  if (x.dtype() == DType::f64) check_numbers<double>(name, x);
 }
 
 std::string scale_warning(const std::string& name, std::optional<float> given, std::optional<float> trained) {

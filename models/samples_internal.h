@@ -16,6 +16,11 @@ namespace kolo::models::detail {
 /// InvalidArgumentError for what is not finite there.
 std::shared_ptr<const SampleSet> array_samples_of(SampleKind kind, Tensor x, Tensor y);
 
+/// Throws InvalidArgumentError where a number of x, f32 or f64, is NaN or infinite as f32: how many are, and
+/// the place of the first one, x[row,column]. A step or a prediction would be NaN, and tell of no place.
+/// name: of what holds them. Other types: does nothing.
+void check_finite(const std::string& name, const Tensor& x);
+
 /// For messages: `lenet (28 x 28 in grey), resnet20 (32 x 32 in colour)`.
 std::string models_for_images();
 

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include <kolo/models/chance_twins.h>
+#include <kolo/models/learnt_samples.h>
 
 namespace kolo::models::detail {
 namespace {
@@ -127,6 +129,31 @@ std::string learnt_text(const DataRequest& request, const Estimate& estimate,
       static_cast<std::int64_t>(estimate.samples), contents.name);
 }
 
+// "--data x.csv: the training has learnt from 540 of these 600 samples: …"; "" where none were found.
+std::string told_count(const DataRequest& request, const LearntCount& learnt, std::int64_t among,
+                       const char* name, const char* what, const char* why) {
+  if (learnt.share == 0 && learnt.samples == 0) return "";
+  const bool is_text = learnt.share > 0;
+  const std::string count =
+      is_text ? fmt::format("about {:.{}f} % of this text", 100 * learnt.share, learnt.share < 0.1 ? 1 : 0)
+              : fmt::format("{}{} of these {} {}", learnt.is_estimate ? "about " : "", learnt.samples, among,
+                            name);
+  return fmt::format("--data {}: the training has learnt from {}{}{}: the accuracy is not that of {}",
+                     request.data.value_or(""), count, what, why,
+                     is_text ? "a new text" : fmt::format("new {}", name));
+}
+
+// Whether all that the start has learnt from is at hand, and what is asked for can be found in it.
+bool is_known(const DataRequest& request, const SampleDigests& trained, const SampleContents& contents) {
+  return request.learnt && trained.are_kept && can_be_found(contents);
+}
+
+// By all samples that are kept of the trainings; "" where these are none or few.
+std::string known_text(const DataRequest& request, const SampleContents& contents) {
+  if (!request.learnt || !can_be_found(contents)) return "";
+  return told_count(request, learnt_among(*request.learnt, contents), contents.count, contents.name, "", "");
+}
+
 std::string text_of(const DataRequest& request, const Estimate& estimate, const SampleContents& contents) {
   const std::int64_t count = contents.count;
   const std::string data = request.data.value_or("");
@@ -150,6 +177,9 @@ SampleDigests digests_of(std::span<const std::int64_t> drawn, const SampleConten
   const std::size_t most = std::min(others.size(), kMostKept);
   for (std::size_t i = 0; i < most; ++i) add(others[i * others.size() / most], kept.learnt);
   if (!contents.bytes) kept.all = digest_of_rows(contents, contents.count);
+  LearntSamples all = learnt_samples(drawn, contents);
+  kept.are_kept = !all.marks.empty();
+  if (kept.are_kept) kept.kept = std::make_shared<const LearntSamples>(std::move(all));
   return kept;
 }
 
@@ -171,9 +201,11 @@ Seen seen_in_training(const DataRequest& request, std::span<const std::int64_t> 
                                   data, contents.count, contents.name, drawn.size())};
     }
     is_unknown |= !is_comparable(trained, contents);
-    if (is_comparable(trained, contents)) add_estimate(estimate, trained, contents);
+    if (is_comparable(trained, contents) && !is_known(request, trained, contents))
+      add_estimate(estimate, trained, contents);
   }
   if (request.trained.empty()) return {};
+  if (std::string known = known_text(request, contents); !known.empty()) return {.text = std::move(known)};
   if (is_unknown && !is_told(estimate, contents.count))
     return {.text = fmt::format("--data {}: the model may have learnt from some of these {} pictures: the "
                                 "config.json of its folder is of a version that kept names of pictures and "
@@ -184,27 +216,38 @@ Seen seen_in_training(const DataRequest& request, std::span<const std::int64_t> 
 
 std::string learnt_of_part(const DataRequest& request, const SampleContents& part) {
   Estimate estimate;
+  if (std::string known = known_text(request, part); !known.empty()) return known;
   for (const SampleDigests& trained : request.trained)
-    if (is_comparable(trained, part)) add_estimate(estimate, trained, part);
+    if (is_comparable(trained, part) && !is_known(request, trained, part))
+      add_estimate(estimate, trained, part);
   return learnt_text(request, estimate, part);
 }
 
 std::string learnt_before(const DataRequest& request, std::span<const std::int64_t> drawn,
                           const SampleContents& contents) {
+  constexpr const char* kWhy =
+      ", as where rows were moved since, or where --init-from has learnt with another --seed";
+  bool was_asked = false;
   for (const SampleDigests& trained : request.trained) {
     if (!is_comparable(trained, contents) || is_same(trained, request, drawn, contents)) continue;
+    if (is_known(request, trained, contents)) {
+      if (std::exchange(was_asked, true)) continue;
+      const LearntCount learnt = contents.pieces
+                                     ? learnt_among(*request.learnt, contents.drawn_pieces, *contents.pieces)
+                                     : learnt_among(*request.learnt, drawn, contents);
+      std::string text = told_count(request, learnt, std::ssize(drawn), contents.name, " for testing", kWhy);
+      if (!text.empty()) return text;
+      continue;
+    }
     const Digests kept = set_of(trained.learnt);
     const std::size_t found = found_among(kept, trained, drawn, contents).size();
     if (found == 0) continue;
     const double learnt = learnt_of(trained, found, kept.size(), chance_of_twin(contents, std::ssize(drawn)));
     if (learnt == 0) continue;
-    return fmt::format(
-        "--data {}: the training has learnt from about {} of these {} {} for testing, as where rows were "
-        "moved since, or where --init-from has learnt with another --seed: their accuracy is not that of new "
-        "{}",
-        request.data.value_or(""),
-        std::clamp<std::int64_t>(static_cast<std::int64_t>(learnt), 1, std::ssize(drawn)), drawn.size(),
-        contents.name, contents.name);
+    const std::int64_t some =
+        std::clamp<std::int64_t>(static_cast<std::int64_t>(learnt), 1, std::ssize(drawn));
+    return told_count(request, {.samples = some, .is_estimate = true}, std::ssize(drawn), contents.name,
+                      " for testing", kWhy);
   }
   return "";
 }

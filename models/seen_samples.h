@@ -28,13 +28,13 @@ struct Seen {
 /// Of data without a test part. drawn: those of the samples that the training's seed draws, none where all
 /// are for testing anyway. Data elsewhere are the training's own if all that is kept of them says so, and the
 /// training's file or folder, which may have grown, if most of its drawn samples are drawn again and none
-/// that it has learnt from. Of all others an estimate: by the digests of at most 64 samples of each start
-/// that the training has learnt from. It is told where most of these are found, or where a tenth of the data
-/// was learnt.
+/// that it has learnt from. Of all others how many samples are among those that the training has learnt from
+/// (learnt_among). Where nobody kept these, an estimate: by the digests of at most 64 samples of each start.
+/// It is told where most of these are found, or where a tenth of the data was learnt.
 Seen seen_in_training(const DataRequest& request, std::span<const std::int64_t> drawn,
                       const SampleContents& contents);
 
-/// Of data with a part for testing of its own, this: the estimate alone.
+/// Of data with a part for testing of its own, this: how many samples alone.
 std::string learnt_of_part(const DataRequest& request, const SampleContents& part);
 
 /// Of a training that goes on, or begins with the weights of another one: what to say where samples are for

@@ -11,65 +11,20 @@
 
 #include <kolo/models/chance_twins.h>
 #include <kolo/models/data_splits.h>
+#include <kolo/models/learnt_samples.h>
 
 namespace kolo::models::detail {
 namespace {
-
-// At most `most` of them, from all over.
-std::vector<std::int64_t> some_of(const std::vector<std::int64_t>& places, std::size_t most) {
-  if (places.size() <= most) return places;
-  std::vector<std::int64_t> some;
-  for (std::size_t i = 0; i < most; ++i) some.push_back(places[i * places.size() / most]);
-  return some;
-}
-
-std::string text_of(const char* about, std::int64_t shared, std::int64_t count, const std::string& test_name,
-                    const std::string& train_name) {
-  if (100 * shared < count) return "";
-  return fmt::format(
-      "{}: {}{} of {} samples for testing stand in {}, too: their accuracy is not that of new samples",
-      test_name, about, shared, count, train_name);
-}
-
-// A few are read, and of the training's those that may be the same: files of as many bytes.
-std::string of_pictures(const SampleContents& train, const std::string& train_name,
-                        const SampleContents& test, const std::string& test_name) {
-  constexpr std::size_t kMostAsked = 64, kMostRead = 1000, kFew = 2;
-  const std::vector<std::int64_t> asked = some_of(others_than({}, test.count), kMostAsked);
-  std::set<std::uint64_t> lengths, learnt;
-  for (const std::int64_t place : asked) lengths.insert(test.bytes(place));
-  std::vector<std::int64_t> alike;
-  for (std::int64_t place = 0; place < train.count; ++place)
-    if (lengths.contains(train.bytes(place))) alike.push_back(place);
-  const std::vector<std::int64_t> read = some_of(alike, kMostRead);
-  for (const std::int64_t place : read) learnt.insert(train.digest(place));
-  if (learnt.empty()) return "";
-  const auto found = static_cast<std::size_t>(std::count_if(
-      asked.begin(), asked.end(), [&](std::int64_t place) { return learnt.contains(test.digest(place)); }));
-  if (found < std::min(kFew, asked.size())) return "";
-  const bool are_all = asked.size() == static_cast<std::size_t>(test.count) && read.size() == alike.size();
-  const double each = static_cast<double>(test.count) / static_cast<double>(asked.size()) *
-                      static_cast<double>(alike.size()) / static_cast<double>(read.size());
-  return text_of(are_all ? "" : "about ",
-                 std::min(std::int64_t{std::llround(static_cast<double>(found) * each)}, test.count),
-                 test.count, test_name, train_name);
-}
 
 // "" where hardly any are.
 std::string warning_of_shared(const SampleContents& train, const std::string& train_name,
                               const SampleContents& test, const std::string& test_name) {
   if (train.count == 0 || test.count == 0) return "";
-  if (train.bytes) return of_pictures(train, train_name, test, test_name);
-  constexpr std::int64_t kFew = 3;
-  const std::vector<std::uint64_t> learnt = sorted_digests(train);
-  std::int64_t shared = 0;
-  for (std::int64_t row = 0; row < test.count; ++row)
-    shared += std::binary_search(learnt.begin(), learnt.end(), test.digest(row)) ? 1 : 0;
-  if (shared < std::min(kFew, test.count)) return "";
-  if (!is_beyond_chance(static_cast<double>(shared), static_cast<double>(test.count),
-                        chance_of_twin(train, train.count)))
-    return "";
-  return text_of("", shared, test.count, test_name, train_name);
+  const LearntCount shared = learnt_among(learnt_samples({}, train, &test), test);
+  if (shared.samples == 0) return "";
+  return fmt::format(
+      "{}: {}{} of {} samples for testing stand in {}, too: their accuracy is not that of new samples",
+      test_name, shared.is_estimate ? "about " : "", shared.samples, test.count, train_name);
 }
 
 }  // namespace

@@ -18,9 +18,9 @@ class LearntPart {
   explicit LearntPart(const DataRequest& request) : request_(request) {}
   /// name: of the part, for warnings.
   void learn(SampleContents contents, std::string name);
-  /// Of a part for testing: how many of its samples stand in the training's, too, where these are more than
-  /// coincide by chance and more than one in a hundred, of pictures an estimate by 64 of them; and that
-  /// earlier starts, or the weights that --init-from names, have learnt from them.
+  /// Of a part for testing: how many of its samples stand in the training's, too, where these are three at
+  /// least and more than coincide by chance; and that earlier starts, or the weights that --init-from names,
+  /// have learnt from them.
   std::vector<std::string> warnings_of(const SampleContents& test, const std::string& name) const;
   /// As DataSplits has it; empty where no part was learnt.
   std::function<SampleDigests()> digests() const;

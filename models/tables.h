@@ -67,8 +67,9 @@ struct ColumnSizes {
   // empty: of an earlier version.
   std::vector<float> typical = {}, filled = {};
   std::vector<float> least = {}, greatest = {};  // with their signs; empty: of an earlier version
+  std::vector<float> whole = {};                 // the share of whole numbers, of the same rows as `typical`
   // Of the same rows as `typical`: what a tenth, a half and nine tenths of the numbers do not exceed. No
-  // folder keeps them.
+  // folder keeps the half, those of earlier versions none.
   std::vector<float> low = {}, middle = {}, high = {};
 };
 

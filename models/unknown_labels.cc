@@ -51,6 +51,13 @@ std::string advice(const UnknownLabels& unknown, const std::string& file, const 
         "the labels of {} are {} to {}, counted from {}, and those of {} {} to {}, counted from {}; "
         "both must be counted alike",
         file, here->least, here->most, here->least, trained, there->least, there->most, there->least);
+  // Which name a number means the file does not say.
+  if (here && !there)
+    return fmt::format(
+        "the labels of {} are numbers, and those of {} are names; write the names, or in arrays their "
+        "places, 0 "
+        "to {}",
+        file, trained, unknown.classes.size() - 1);
   return "leave such samples out, or train with some of them";
 }
 

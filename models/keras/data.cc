@@ -1,11 +1,14 @@
 #include <kolo/models/keras/data.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
 #include <kolo/core/base/error.h>
 #include <kolo/models/keras/data_internal.h>
 #include <kolo/models/keras/names_internal.h>
+#include <kolo/models/samples_internal.h>
 
 namespace kolo::keras {
 
@@ -104,6 +107,7 @@ std::vector<Tensor> standardized(const Arrays& arrays, const std::vector<Slot>& 
     if (tensor && tensor.shape().rank() == 1 && slots[i].shape.rank() != 1)
       tensor = tensor.reshaped({tensor.elements(), 1});
     check(slots[i], tensor.shape(), what);
+    models::detail::check_finite(fmt::format("Error when checking {} {}", what, slots[i].name), tensor);
   }
   return tensors;
 }

@@ -94,7 +94,8 @@ std::string scale_text(const Part& part, const detail::NumberSizes& trained) {
 void warn_of_scale(const TrainOptions& options, const TrainingData& data) {
   const detail::SampleSizes learnt = {.columns = data.column_sizes, .labels = data.label_sizes};
   const detail::SampleSizes tested =
-      data.test ? detail::sizes_of_samples(data.test->kind().table.get(), *data.test) : detail::SampleSizes();
+      data.test ? detail::sizes_of_samples(detail::unit_columns(data.test->kind()), *data.test)
+                : detail::SampleSizes();
   const ColumnSizes& columns = options.found ? options.found->column_sizes : learnt.columns;
   const ColumnSizes& labels = options.found ? options.found->label_sizes : learnt.labels;
   const detail::NumberSizes numbers = {
@@ -102,10 +103,10 @@ void warn_of_scale(const TrainOptions& options, const TrainingData& data) {
       .least = options.found ? options.found->least : data.kind().least};
   const auto texts_of = [&](const Part& part) {
     const SampleKind& kind = part.samples->kind();
-    std::vector<std::string> texts = {scale_text(part, numbers)};
-    if (kind.table)
-      texts.push_back(
-          detail::column_scale_warning(kind.name, kind.table->features, part.sizes.columns, columns));
+    // Of arrays whose columns say it nothing else need be said.
+    std::vector<std::string> texts = {
+        detail::column_scale_warning(kind.name, detail::unit_columns(kind), part.sizes.columns, columns)};
+    if (texts.front().empty()) texts.front() = scale_text(part, numbers);
     if (kind.label_kind == LabelKind::numbers)
       texts.push_back(detail::column_scale_warning(kind.name + ", numbers to find",
                                                    detail::number_columns(kind), part.sizes.labels, labels));

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
@@ -37,6 +38,7 @@
 #include <kolo/models/programs/training_config.h>
 #include <kolo/models/programs/training_data.h>
 #include <kolo/models/read_ahead.h>
+#include <kolo/models/samples_internal.h>
 
 namespace kolo::models {
 namespace {
@@ -226,9 +228,16 @@ std::vector<std::string> named_paths(const std::vector<std::string>& given) {
   return paths;
 }
 
+// Of which the folder knows the numbers; none where it is of an earlier version, or there are none.
+std::vector<TableColumn> columns_of(const FolderConfig& found) {
+  if (found.column_sizes.largest.empty()) return {};
+  return detail::unit_columns(found.table.get(), found.sample, dtype_from_name(found.dtype));
+}
+
 // Rows whose numbers the model has not learnt from, of each file.
 void warn_of_columns(const FolderConfig& found, const UnlabelledSamples& input) {
-  if (!found.table || found.column_sizes.largest.empty()) return;
+  const std::vector<TableColumn> columns = columns_of(found);
+  if (columns.empty()) return;
   const auto file_of = [&](std::int64_t i) {
     const std::string& name = input.names[static_cast<std::size_t>(i)];
     return name.substr(0, name.find_last_of(":["));
@@ -237,9 +246,14 @@ void warn_of_columns(const FolderConfig& found, const UnlabelledSamples& input) 
   for (std::int64_t begin = 0, end = 0; begin < count; begin = end) {
     const std::string file = file_of(begin);
     while (end < count && file_of(end) == file) ++end;
-    const std::string warning = detail::column_scale_warning(
-        file, found.table->features,
-        detail::sizes_of_samples(found.table.get(), *input.samples, begin, end).columns, found.column_sizes);
+    const ColumnSizes sizes = detail::sizes_of_samples(columns, *input.samples, begin, end).columns;
+    std::string warning = detail::column_scale_warning(file, columns, sizes, found.column_sizes);
+    if (warning.empty() && found.largest && !sizes.largest.empty())
+      warning =
+          detail::scale_warning(file,
+                                {.largest = *std::max_element(sizes.largest.begin(), sizes.largest.end()),
+                                 .least = *std::min_element(sizes.least.begin(), sizes.least.end())},
+                                {.largest = found.largest, .least = found.least});
     if (!warning.empty()) log_warning("{}", warning);
   }
 }
@@ -326,7 +340,10 @@ void predict(const TrainOptions& options) {
   const UnlabelledSamples input = on_all_ranks([&] {
     gpu = gpu_of_this_rank(options.device);
     check_output(options.output, paths);
-    UnlabelledSamples found = unlabelled_samples(paths, kind.shape, kind.table, kind.largest, kind.least);
+    const bool by_columns = !columns_of(*options.found).empty();  // warn_of_columns speaks of them
+    UnlabelledSamples found =
+        unlabelled_samples(paths, kind.shape, kind.table, by_columns ? std::nullopt : kind.largest,
+                           by_columns ? std::nullopt : kind.least);
     if (process().rank == 0) lines = std::make_unique<Lines>(options.output, sample_text.header());
     return found;
   });

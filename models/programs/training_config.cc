@@ -21,6 +21,7 @@
 #include <kolo/models/column_scale.h>
 #include <kolo/models/data.h>
 #include <kolo/models/folder_config_internal.h>
+#include <kolo/models/learnt_file.h>
 #include <kolo/models/programs/losses.h>
 #include <kolo/models/programs/shared_errors.h>
 #include <kolo/models/programs/training_data.h>
@@ -85,6 +86,9 @@ void add_sizes(Json& data, const std::string& what, ColumnSizes sizes, const Col
   data[what + "_filled"] = sizes.filled;
   data[what + "_least"] = sizes.least;
   data[what + "_greatest"] = sizes.greatest;
+  data[what + "_low"] = sizes.low;
+  data[what + "_high"] = sizes.high;
+  data[what + "_whole"] = sizes.whole;
 }
 
 Json json_of(const SampleDigests& digests) {
@@ -94,6 +98,7 @@ Json json_of(const SampleDigests& digests) {
                {"learnt", digests.learnt}};
   if (!digests.bytes.empty()) json["bytes"] = digests.bytes;
   if (digests.all != 0) json["all"] = digests.all;
+  if (digests.are_kept) json["kept"] = true;
   return json;
 }
 
@@ -102,7 +107,8 @@ std::vector<SampleDigests> trained_on(const TrainOptions& options, const Trainin
   constexpr std::size_t kMostStarts = 16;
   std::vector<SampleDigests> trained;
   const auto add = [&](const SampleDigests& one) {
-    const bool is_new = std::find(trained.begin(), trained.end(), one) == trained.end();
+    const bool is_new = std::none_of(trained.begin(), trained.end(),
+                                     [&](const SampleDigests& other) { return other.is_same(one); });
     if (one.samples > 0 && is_new && trained.size() < kMostStarts) trained.push_back(one);
   };
   if (data.digests) add(*data.digests);
@@ -207,13 +213,24 @@ void write_folder_config(const std::string& folder, const TrainOptions& options,
   if (data.characters) config["data"]["characters"] = *data.characters;
   const std::vector<SampleDigests> trained = trained_on(options, data);
   for (std::size_t i = 0; i < trained.size(); ++i)
-    if (i == 0 && data.digests && trained[0] == *data.digests) config["data"]["drawn"] = json_of(trained[i]);
+    if (i == 0 && data.digests && trained[0].is_same(*data.digests))
+      config["data"]["drawn"] = json_of(trained[i]);
     else config["data"]["drawn_before"].push_back(json_of(trained[i]));
+  const auto learnt = data.learnt ? std::optional(detail::learnt_file_of(*data.learnt)) : std::nullopt;
+  if (learnt) {
+    config["data"]["learnt"] = {{"file", learnt->name},
+                                {"crc32c", learnt->crc32c},
+                                {"marks", learnt->marks},
+                                {"one_of", learnt->one_of},
+                                {"chance", learnt->chance}};
+    detail::write_learnt_file(folder, *data.learnt);
+  }
   config["loss"] = loss_name(options, data.kind());
   config.update(how_trained(options, global_batch));
   config["switches"] = options.switches;
   const std::string text = json_text(config, 1) + "\n";
   if (text != before) write_durable_file(folder_config_path(folder), text);
+  if (learnt) detail::remove_other_learnt_files(folder, *learnt);
   if (data.drawn.empty()) return;
   const std::string path = fmt::format("{}/{}", folder, kDrawnFile),
                     names = fmt::format("{}\n", fmt::join(data.drawn, "\n"));

@@ -32,9 +32,9 @@ SampleKind kind_of(const FolderConfig& config);
 nlohmann::ordered_json run_parameters(const TrainOptions& options, std::int64_t global_batch,
                                       std::int64_t last_step);
 
-/// Writes the file, whole or not at all, unless it says the same already, and where samples were drawn for
-/// testing testing.txt beside it, a name a line. Rank 0 alone, which owns the folder. Throws as DurableFile
-/// does.
+/// Writes the file, whole or not at all, unless it says the same already, before it the file of the samples
+/// that were learnt from, and where samples were drawn for testing testing.txt beside it, a name a line. Rank
+/// 0 alone, which owns the folder. Throws as DurableFile does.
 void write_folder_config(const std::string& folder, const TrainOptions& options, const TrainingData& data,
                          std::int64_t global_batch);
 

@@ -22,6 +22,8 @@
 #include <kolo/models/column_scale.h>
 #include <kolo/models/data.h>
 #include <kolo/models/folder_config.h>
+#include <kolo/models/learnt_file.h>
+#include <kolo/models/learnt_samples.h>
 #include <kolo/models/paths.h>
 #include <kolo/models/programs/kept_switches.h>
 #include <kolo/models/programs/losses.h>
@@ -53,13 +55,17 @@ DataRequest request_of(const TrainOptions& options) {
     request.label_kind = found.label_kind;
     request.label_table = found.label_table;
     request.trained = found.trained;
+    // Rank 0 alone speaks of samples that were learnt from.
+    if (process().rank == 0) request.learnt = detail::read_learnt_file(found);
     const auto trained_on = found.switches.find("data");
     const bool is_known = trained_on != found.switches.end();
     request.is_own = is_known && is_same_data(options.switches.at("data"), trained_on->second);
     request.whole = options.evaluate && is_known && (!request.is_own || !request.trained.empty());
   }
-  if (const auto weights = config_of_weights(options); weights && !options.found)
+  if (const auto weights = config_of_weights(options); weights && !options.found) {
     request.trained = weights->trained;
+    if (process().rank == 0) request.learnt = detail::read_learnt_file(*weights);
+  }
   if (options.context) request.sample = {*options.context};
   return request;
 }
@@ -149,7 +155,7 @@ TrainingData load_training_data(const TrainOptions& options, bool training) {
   if (process().rank != 0) return data;
   log_info("data: {}, loss {}, {}", description(*data.train), loss_name(options, kind),
            testing_text(options, data));
-  const detail::SampleSizes sizes = detail::sizes_of_samples(kind.table.get(), *data.train);
+  const detail::SampleSizes sizes = detail::sizes_of_samples(detail::unit_columns(kind), *data.train);
   data.column_sizes = sizes.columns, data.label_sizes = sizes.labels;
   if (options.checkpoint_dir.empty()) return data;
   data.characters = characters_of(*data.train);
@@ -158,7 +164,12 @@ TrainingData load_training_data(const TrainOptions& options, bool training) {
     data.characters = data.characters->empty() || options.found->characters->empty()
                           ? ""
                           : characters_in(*data.characters + *options.found->characters);
-  if (splits.digests) data.digests = splits.digests();
+  data.learnt = request.learnt;
+  if (splits.digests) {
+    data.digests = splits.digests();
+    data.learnt = detail::joined(request.learnt, data.digests->kept);
+    data.digests->kept = nullptr;
+  }
   if (!options.found) data.learnt_before = request.trained;
   return data;
 }

@@ -35,6 +35,7 @@ struct TrainingData {
   // numbers are in each column of a table, and those to find; of a text its characters (characters_of).
   std::optional<SampleDigests> digests;
   std::vector<SampleDigests> learnt_before;
+  std::shared_ptr<const LearntSamples> learnt;  // all of these starts, for a file beside config.json
   ColumnSizes column_sizes, label_sizes;
   std::optional<std::string> characters;
   // Of the training samples, for --normalize; the second of the numbers to find.

@@ -57,9 +57,31 @@ class Scales(DataFiles):
         for factor in (1, 1000):
             rows = [",".join(f"{factor * value:.4f}" for value in values[3 * i:3 * i + 3]) + f",{i % 2}" for i in range(40)]
             table = self.table("a,b,c,label", rows)
-            check = self.assertIn if factor > 1 else self.assertNotIn
             for result in (self.ask("--predict", table), self.ask("--evaluate", "--data", table)):
-                check("and the model was trained on numbers up to 0.99", self.assert_ok(result).err)
+                self.assertEqual(result.err.count("each column must be in the unit"), factor > 1, result.err)
+                self.assert_ok(result)
+        several = self.assert_ok(self.ask("--predict", self.table("a,b,c,label", ["300,20,1000,0"]))).err
+        self.assertEqual(several.count("each column must be in the unit"), 1, several)
+
+    def test_a_column_of_an_array_in_another_unit_is_told(self):
+        def folder(name, split, column=None, factor=1, count=60):
+            made = self.folder / name
+            made.mkdir(exist_ok=True)
+            values = [self.numbers.uniform(0, scale) * (factor if k == column else 1) for _ in range(count) for k, scale in enumerate((1, 1000, 5))]
+            (made / f"x_{split}.npy").write_bytes(npy("<f4", f"({count}, 3)", struct.pack(f"<{3 * count}f", *values)))
+            (made / f"y_{split}.npy").write_bytes(npy("|u1", f"({count},)", bytes(i % 2 for i in range(count))))
+            return made
+
+        both = folder("both", "train")
+        self.assert_ok(self.train("mlp", both, "--checkpoint-dir", self.ck))
+        for column, factor, words in ((None, 1, None), (0, 1000, r"up to 9\d\d.* in column 1 \((1|0\.9\d*) in the training\)"), (1, 1 / 1000, r"up to 0\.9\d* in column 2 \(9\d\d")):
+            new = folder(f"new{column}", "test", column, factor)
+            folder("both", "test", column, factor)
+            for result in (self.ask("--predict", new / "x_test.npy"), self.ask("--evaluate", "--data", new), self.ask("--evaluate"), self.train("mlp", both)):
+                said = self.assert_ok(result).err
+                self.assertEqual(said.count("each column must be in the unit"), words is not None, said)
+                if words:
+                    self.assertRegex(said, words)
 
     def test_pixels_of_a_table_and_rare_sums_are_of_their_own_unit(self):
         """The largest number of some rows says nothing where most are 0, and of a long tail."""
@@ -113,6 +135,35 @@ class Scales(DataFiles):
             self.assertNotIn(" to 3", self.assert_ok(self.ask("--predict", few)).err)
         for change in ({}, {"temperature": lambda x: x / 3}, {"way": lambda x: x / 9}, {"rain": lambda x: 0}, {"temperature": lambda x: 1.3 * x + 5}):
             self.assertNotIn("in the training", self.said_of(self.table(header, rows(100, **change), "same.csv")))
+
+    def test_fractions_for_percents_and_percents_for_fractions_are_told(self):
+        def rows(count, factor, unknown=()):
+            return [f"{9999 if i in unknown else factor * self.numbers.uniform(0, 1):.5f},{self.numbers.random()},{i % 2}" for i in range(count)]
+
+        header = "share,b,label"
+        for unknown in ((), (3, 77)):
+            for trained, given in ((100, 1), (1, 100)):
+                self.ck = self.folder / f"ck{trained}-{len(unknown)}"
+                self.assert_ok(self.train("mlp", self.table(header, rows(300, trained, unknown)), "--normalize", "--checkpoint-dir", self.ck))
+                for count, factor, is_told in ((100, given, True), (100, trained, False), (30, given, True), (30, trained / 8, False)):
+                    said = self.said_of(self.table(header, rows(count, factor), "later.csv"))
+                    self.assertEqual('in column 1 "share"' in said, is_told, (unknown, trained, count, factor, said))
+                    if is_told:
+                        mostly = unknown and trained == 1
+                        self.assertRegex(said, rf'numbers are {"mostly " if mostly else ""}up to (1|0\.[89]\d*|100|[89]\d(\.\d+)?) in column 1')
+
+    def test_codes_are_told_as_codes(self):
+        def rows(count, zip_code, shop, height):
+            return [f"{self.numbers.randrange(*zip_code)},{self.numbers.randrange(*shop)},{self.numbers.randrange(*height)},{self.numbers.random()},{i % 2}" for i in range(count)]
+
+        header, berlin, munich = "postal,shop id,height,b,label", (10115, 14199), (80331, 81929)
+        self.assert_ok(self.train("mlp", self.table(header, rows(200, berlin, (1, 40), (120, 200))), "--normalize", "--checkpoint-dir", self.ck))
+        code, unit, nothing = "a code, such as an id or a postal code, is no measure", "each column must be in the unit", "the model has learnt nothing"
+        for changed, words in (((berlin, (1, 40), (120, 200)), ()), ((munich, (1, 40), (120, 200)), (code, nothing, "column 1")), ((berlin, (90000, 90040), (120, 200)), (code, "column 2")),
+                               ((berlin, (1, 40), (1200, 2000)), (unit, nothing, "column 3")), ((munich, (1, 40), (1200, 2000)), (unit, nothing, "column 1", "column 3"))):
+            said = self.assert_ok(self.ask("--predict", self.table(header, rows(50, *changed), "later.csv"))).err
+            for word in (code, unit, nothing, "column 1", "column 2", "column 3"):
+                self.assertEqual(word in said, word in words, (word, said))
 
     def test_dates_and_numbers_of_rows_that_go_on_are_not_told(self):
         def rows(first, count):

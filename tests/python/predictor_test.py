@@ -51,6 +51,23 @@ def test_several_outputs_are_those_of_pytorch_with_the_same_weights(loss, tmp_pa
     np.testing.assert_allclose(predictor.logits(x), h.numpy(), rtol=1e-4, atol=1e-4)
 
 
+def test_numbers_that_are_none_are_refused_with_the_first_place(tmp_path):
+    x = np.random.default_rng(3).normal(size=(64, 5)).astype(np.float32)
+    np.save(tmp_path / "x_train.npy", x)
+    np.save(tmp_path / "y_train.npy", np.arange(64) % 2)
+    train(tmp_path / "ck", "--model", "mlp", "--data", tmp_path, "--steps", 2, "--batch-size", 16)
+    predictor = kolo.load_predictor(tmp_path / "ck")
+    for number, text in ((np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")):
+        x = np.zeros((64, 5), np.float32)
+        x[7, 3] = x[9, 0] = number
+        for call in (predictor, predictor.logits):
+            with pytest.raises(kolo.errors.InvalidArgumentError, match=rf"Predictor: 2 of 320 numbers are NaN or infinite as f32, the first one x\[7,3\], {text}; all must be finite"):
+                call(x)
+    with pytest.raises(ValueError, match=r"1 of 5 numbers .* the first one x\[0,4\], 1e\+300"):
+        predictor(np.array([[0, 0, 0, 0, 1e300]]))
+    assert predictor(np.zeros((2, 5))).shape == (2, 2)
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """A folder whose weights are averages and whose pixels are normalised."""

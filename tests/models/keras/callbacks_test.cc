@@ -206,12 +206,13 @@ TEST_F(InFolder, TensorBoardWritesEventFiles) {
 
 TEST(TerminateOnNaN, StopsTheTraining) {
   Workspace ws;
-  const Sequential net(ws, {Dense(1, {.input_shape = {1}})});
+  const Sequential net(ws, {Dense(1, {.kernel_initializer = "ones", .input_shape = {2}})});
   net.compile({.loss = itself});
-  const Tensor x = floats({2}, {1, std::nanf("")});
+  const Tensor x = floats({2, 2}, {1, 1, 3e38F, 3e38F}),
+               y = floats({2}, {1, 1});  // the second sum is infinite
   ::testing::internal::CaptureStdout();
   EXPECT_EQ(
-      net.fit(x, x,
+      net.fit(x, y,
               {.batch_size = 1, .epochs = 3, .verbose = 0, .callbacks = {TerminateOnNaN()}, .shuffle = false})
           .epoch.size(),
       1U);

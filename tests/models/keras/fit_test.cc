@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <numeric>
 
@@ -16,6 +17,7 @@
 namespace kolo::keras {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -170,6 +172,24 @@ TEST(Fit, LearnsALine) {
   EXPECT_LT(history["loss"].back(), 1e-6);
   EXPECT_NEAR(net.predict(floats({1}, {10}))[0].value<float>(), 21, .01);
   EXPECT_THAT(net.evaluate(x, y, {.verbose = 0}), Pointwise(DoubleNear(1e-3), {0., 0.}));
+}
+
+TEST(Fit, RefusesNumbersThatAreNoneWithTheFirstPlace) {
+  Workspace ws;
+  const Sequential net = mirror(ws);
+  const Tensor x = numbers(4).reshaped({4, 1}), y = numbers(4).reshaped({4, 1});
+  const Tensor bad = numbers(4).reshaped({4, 1});
+  bad.data<float>()[2] = std::nanf("");
+  const Tensor large = Tensor::of<double>({4, 1}, {0, 1e300, 2, 3});
+  const auto of = [](const char* text) { return ThrowsMessage<InvalidArgumentError>(HasSubstr(text)); };
+  const auto input = of("Error when checking input"), first = of("the first one x[2,0], nan; all must be");
+  EXPECT_THAT([&] { net.fit(bad, y, {.epochs = 1, .verbose = 0}); }, AllOf(input, first));
+  EXPECT_THAT([&] { net.fit(x, bad, {.epochs = 1, .verbose = 0}); },
+              AllOf(of("Error when checking target"), first));
+  EXPECT_THAT([&] { net.evaluate(bad, y); }, first);
+  EXPECT_THAT([&] { net.predict(bad); }, first);
+  EXPECT_THAT([&] { net.predict(large); },
+              of("1 of 4 numbers are NaN or infinite as f32, the first one x[1,0], 1e+300"));
 }
 
 TEST(Predict, KeepsTheOrderOfTheSamples) {
