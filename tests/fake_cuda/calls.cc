@@ -42,7 +42,7 @@ struct Calls {
   cudaError_t code = cudaErrorIllegalAddress;
   const char* log = std::getenv("KOLO_FAKE_CUDA_LOG");
   struct Made {
-    const char* name;
+    std::string name;  // a copy: the library that has the words may be closed before the end
     bool ahead;
   };
   std::vector<Made> made;
@@ -76,7 +76,8 @@ struct AtExit {
     MutexLock lock(state_mutex());
     current_call = "at the end";
     if (std::FILE* const file = calls().log == nullptr ? nullptr : std::fopen(calls().log, "w")) {
-      for (const auto& [name, ahead] : calls().made) std::fprintf(file, "%s%s\n", name, ahead ? kAhead : "");
+      for (const auto& [name, ahead] : calls().made)
+        std::fprintf(file, "%s%s\n", name.c_str(), ahead ? kAhead : "");
       std::fclose(file);
     }
     if (calls().lost || breaks("hang")) return;  // with the context all is gone

@@ -13,6 +13,9 @@ from fake_gpu import GPU, FakeGpuTest, write_digits
 from programs import BIN, SOURCE, environment
 
 
+PARTS_OF_SECOND = ["build", "goals", "torch", "torch_tests", "ranks", "kill", "nccl", "memory", "peers", "losses", "order", "tuned", "sanitizer"]
+
+
 class GpuCheck(FakeGpuTest):
     """scripts/gpu_check: what can be asked of a GPU that is not there."""
 
@@ -38,10 +41,28 @@ class GpuCheck(FakeGpuTest):
         self.assertEqual([(row["test"], row["status"]) for row in rows], [("numerics/memory", "passed"), ("memory", "passed")])
         self.assertIn("is out of memory", rows[0]["unit"])
 
-    def test_python_without_kolo_torch_is_told(self):
-        rows = [json.loads(line) for line in self.check("--only", "torch", **GPU, PYTHONPATH="/nowhere").stdout.splitlines()]
-        self.assertEqual([(row["test"], row["status"], row["unit"]) for row in rows],
-                         [("torch", "skipped", "python3 has no kolo.torch, or no torch with a GPU")])
+    def test_what_python_lacks_is_told(self):
+        """In the words of the first module that is missing, or that there is no GPU."""
+        modules = self.folder / "modules"
+        (modules / "kolo" / "torch").mkdir(parents=True)
+        python = self.folder / "python3"
+        python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')  # with nothing installed
+        python.chmod(0o755)
+        rows = []
+
+        def ask(part):
+            done = self.check("--only", part, programs=f"{self.folder}:{BIN}", PYTHONPATH=modules, **GPU)
+            rows.extend((row["test"], row["status"], row["unit"]) for row in map(json.loads, done.stdout.splitlines()))
+
+        ask("torch")
+        (modules / "kolo" / "torch" / "__init__.py").write_text("import torch\n")
+        ask("torch")
+        (modules / "torch.py").write_text("class cuda:\n    is_available = staticmethod(lambda: False)\n")
+        ask("torch_tests")
+        ask("torch")
+        lacks = "not run: python3: ModuleNotFoundError: No module named '{}'"
+        self.assertEqual(rows[1:], [("torch", "skipped", lacks.format("torch")), ("torch_tests", "skipped", lacks.format("pytest")),
+                                    ("torch", "skipped", "not run: python3: torch finds no GPU")])
 
     def check_torch(self, part, device):
         """(test, status, value) of each row, with kolo.torch on a device that is here."""
@@ -110,6 +131,15 @@ class GpuCheck(FakeGpuTest):
         self.assertEqual(rows[:2], [("build", "passed", "sum of the libraries"), ("probe", *cut)])
         self.assertEqual({row[1:] for row in rows[2:]}, {none})
         self.assertEqual(len(rows), 20)
+
+    def test_a_part_leaves_later_ones_their_shares(self):
+        """Of 280 s goals has the first 85, ranks may begin with the 151st."""
+        rows = self.check_where_all_hangs("--part", "second", "--seconds", "20")
+        cut, none = ("skipped", "cut off after N s: no time left"), ("skipped", "not run: no time left")
+        self.assertEqual([row for row in rows if row[0] in ("goals_gpt", "ranks", "sanitizer")],
+                         [("goals_gpt", *cut), ("goals_gpt", *none), ("ranks", *cut), ("sanitizer", *none)])
+        names = [row[0] for row in rows]
+        self.assertEqual([name for name in names if name in PARTS_OF_SECOND], PARTS_OF_SECOND)
 
     def test_what_follows_in_a_part_that_is_cut_off_is_not_run(self):
         cut, none = ("skipped", "cut off after N s: no time left"), ("skipped", "not run: no time left")

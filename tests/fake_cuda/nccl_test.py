@@ -191,16 +191,20 @@ class Faults(NcclTest):
         self.assert_told(("version:1", r"NCCL is 2.28.9 on rank 0 .* but 2.27.3 on rank 1"))
 
     def assert_differs(self, of_rank_1, text, ranks=2, **env_of_rank_1):
+        done = self.ranks_of(of_rank_1, ranks, **env_of_rank_1)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, text)
+
+    def ranks_of(self, of_rank_1, ranks=2, **env_of_rank_1):
+        """Rank 1 has other arguments, or another environment."""
         def part(count, args, **env):
             words = ["env", *(f"{k}={v}" for k, v in env.items()), BIN / "kolo-train", "--data", self.folder, *SMALL, *args]
             return ["-n", str(count), *map(str, words), ":"]
 
         alike = ("--device", "gpu", *MLP)
         line = [*mpirun(1)[:-2], *part(1, alike), *part(1, of_rank_1, **env_of_rank_1), *(part(ranks - 2, alike) if ranks > 2 else [])]
-        done = subprocess.run(line[:-1], capture_output=True, text=True, timeout=DEADLINE_S * SLOWDOWN, stdin=subprocess.DEVNULL,
+        return subprocess.run(line[:-1], capture_output=True, text=True, timeout=DEADLINE_S * SLOWDOWN, stdin=subprocess.DEVNULL,
                               env=environment(**GPU, **LIMITS, KOLO_FAKE_CUDA_GPUS=ranks))
-        self.assertNotEqual(done.returncode, 0)
-        self.assertRegex(done.stderr, text)
 
     def test_one_rank_loses_its_gpu(self):
         log = self.folder / "calls"
@@ -212,6 +216,22 @@ class Faults(NcclTest):
             with self.subTest(part=part):
                 self.assert_differs(("--device", "gpu", *MLP), rf"rank 1: .*{lost}|{lost}.* on rank 1",
                                     KOLO_FAKE_CUDA_FAIL=f"{calls * part // 8}:700")
+
+    def test_each_call_of_one_rank_may_fail(self):
+        """Every so many, from where the ranks connect on: all ranks end, with one line that names what failed, and nothing is left
+        behind; or the call was not needed."""
+        log = self.folder / "calls"
+        self.losses_of(2, *MLP, KOLO_FAKE_CUDA_LOG=log)  # of one of the two
+        calls = [name for name in log.read_text().split("\n")[:-1] if not name.endswith(" ahead")]
+        first = next(k for k, name in enumerate(calls, 1) if name.startswith("nccl"))
+        for k in range(first, len(calls), max(1, (len(calls) - first) // 24)):
+            with self.subTest(k=k):
+                done = self.ranks_of(("--device", "gpu", *MLP), KOLO_FAKE_CUDA_FAIL=f"{k}:1", KOLO_FAKE_CUDA_LOG=log)
+                message = f"{done.returncode}\n{done.stderr[-3000:]}"
+                for never in ("fake_cuda:", "terminate called"):
+                    self.assertNotIn(never, done.stderr, message)
+                if done.returncode != 0:
+                    self.assertRegex(done.stderr, r"kolo-train: .*(cuda|cublas|CUBLAS|nccl|NCCL)", message)
 
     def test_one_rank_has_no_gpu(self):
         for ranks in (2, 4):

@@ -14,6 +14,9 @@ UNNAMED = ("cudaDriverGetVersion", "cudaGetDeviceCount")  # whether there is a G
 CAPTURE = ("cudaStreamBeginCapture", "cudaGraphUpload")  # what fails between the two is put node by node instead
 
 MLP = ("--model", "mlp", "--steps", 3)  # node by node, captured, replayed
+# Small, with a graph that draws numbers; by a program with one thread, whose calls have an order.
+GPT = ("train", "--models", "gpt", "--layers", 1, "--width", 16, "--heads", 2, "--context", 16, "--dropout", 0.1, "--batch", 1, "--steps", 3,
+       "--json", "--device", "gpu", "--threads", 1)
 
 WAITING = {"cudaStreamSynchronize", "cudaEventSynchronize", "cudaMemcpy", "cudaDeviceSynchronize"}
 
@@ -98,13 +101,14 @@ class Placement(FakeGpuTest):
 class Failures(FakeGpuTest):
     """Each call fails once: one line says so, and nothing is left behind."""
 
-    def calls_of(self, **env):
+    def calls_of(self, program="kolo-train", **env):
         log = self.folder / "calls"
-        result = self.train("gpu", *MLP, KOLO_FAKE_CUDA_LOG=log, **env)
+        env["KOLO_FAKE_CUDA_LOG"] = log
+        result = self.train("gpu", *MLP, **env) if program == "kolo-train" else run(program, *GPT, **{**GPU, **env})
         return result, log.read_text().split("\n")[:-1]
 
-    def assert_failure_is_told(self, k, code):
-        result, calls = self.calls_of(KOLO_FAKE_CUDA_FAIL=f"{k}:{code}")
+    def assert_failure_is_told(self, k, code, program="kolo-train"):
+        result, calls = self.calls_of(program, KOLO_FAKE_CUDA_FAIL=f"{k}:{code}")
         if k > len(calls):  # how often some calls come depends on who is there first: nothing failed
             self.assert_ok(result)
             return
@@ -120,7 +124,7 @@ class Failures(FakeGpuTest):
         if result.code == 0 and (name.startswith(TOLERATED) or only_gives_back or captures or name.endswith(" ahead")):
             return
         self.assertEqual(result.code, 1, message)
-        own = [line for line in result.err.splitlines() if line.startswith("kolo-train:")]
+        own = [line for line in result.err.splitlines() if line.startswith(f"{program}:")]
         self.assertEqual(len(own), 1, message)
         # A lost context may be met by another call first.
         if name.startswith(("cuda", "cublasLt")) and name not in UNNAMED and code != ILLEGAL_ADDRESS:
@@ -148,6 +152,22 @@ class Failures(FakeGpuTest):
         for k in range(begin, last + 1):
             with self.subTest(k=k, name=calls[k - 1]):
                 self.assert_failure_is_told(k, INVALID_VALUE)
+
+    def test_every_call_of_a_step_of_gpt_may_fail(self):
+        """Some forty of them, those of the capture and the launches among them."""
+        result, calls = self.calls_of("kolo-bench")
+        self.assert_ok(result)
+        begins = [k for k, name in enumerate(calls, 1) if name.startswith("cudaStreamBeginCapture")]
+        self.assertGreater(len(begins), 0)
+        stride = max(1, len(calls) // 30)
+        chosen = set(range(1, len(calls) + 1, stride)) | set(range(begins[0], begins[0] + 8))
+        chosen |= {k for k, name in enumerate(calls, 1) if name.startswith(("cudaGraph", "cudaStreamEndCapture"))}
+        for k in sorted(chosen):
+            with self.subTest(k=k, name=calls[k - 1]):
+                self.assert_failure_is_told(k, INVALID_VALUE, "kolo-bench")
+        for k in range(len(calls) // 8, len(calls), len(calls) // 8):
+            with self.subTest(k=k, name=calls[k - 1], lost=True):
+                self.assert_failure_is_told(k, ILLEGAL_ADDRESS, "kolo-bench")
 
     def test_memory_that_is_short_is_asked_for_once_more(self):
         """By a program with one thread, whose calls have an order."""

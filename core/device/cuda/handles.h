@@ -12,6 +12,12 @@ namespace kolo {
 /// uses another one a context there.
 inline void make_current(const CudaApi& api, int gpu) { check_cuda(api.set_device(gpu), "cudaSetDevice"); }
 
+/// Of a call that gives something back: nobody is told that it failed, nor is the next launch, which CUDA
+/// would let report it as its own.
+inline void forget_failure(const CudaApi& api, cudaError_t code) {
+  if (code != cudaSuccess) api.get_last_error();
+}
+
 /// A stream that does not wait for the default stream, nor that for it. Of the device that is current when it
 /// is made.
 class CudaStream {
@@ -35,7 +41,7 @@ class CudaStream {
     return *this;
   }
   ~CudaStream() {
-    if (stream_ != nullptr) api_->stream_destroy(stream_);
+    if (stream_ != nullptr) forget_failure(*api_, api_->stream_destroy(stream_));
   }
   cudaStream_t get() const { return stream_; }
 
@@ -60,7 +66,7 @@ class CudaEvent {
     return *this;
   }
   ~CudaEvent() {
-    if (event_ != nullptr) api_->event_destroy(event_);
+    if (event_ != nullptr) forget_failure(*api_, api_->event_destroy(event_));
   }
   cudaEvent_t get() const { return event_; }
 
@@ -96,14 +102,14 @@ class CudaGraph {
     std::size_t count = 0;
     cudaError_t code = api.graph_get_nodes(captured, nullptr, &count);
     if (code == cudaSuccess) code = api.graph_instantiate(&graph_, captured, 0);
-    api.graph_destroy(captured);
+    forget_failure(api, api.graph_destroy(captured));
     check_cuda(code, "cudaGraphInstantiate");
     nodes_ = static_cast<int>(count);
   }
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;
   ~CudaGraph() {
-    if (graph_ != nullptr) api_->graph_exec_destroy(graph_);
+    if (graph_ != nullptr) forget_failure(*api_, api_->graph_exec_destroy(graph_));
   }
   cudaGraphExec_t get() const { return graph_; }
   int nodes() const { return nodes_; }
