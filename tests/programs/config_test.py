@@ -40,7 +40,9 @@ class Written(Config):
         self.assert_ok(self.train("--model", "mlp", *SMALL, "--steps", 3, "--optimizer", "momentum", "--batch-size", 8, "--seed", 5, ranks=2))
         config = self.config()
         self.assertEqual(config["model"], {"name": "mlp"})
-        learnt = config["data"].pop("drawn")
+        learnt, kept = config["data"].pop("drawn"), config["data"].pop("learnt")
+        self.assertEqual((learnt["kept"], kept["marks"], kept["one_of"], kept["chance"]), (True, 7000, 1, 0))
+        self.assertEqual((self.ck / kept["file"]).stat().st_size, 8 * 7000)
         self.assertEqual((learnt["of"], learnt["drawn"], learnt["digests"], len(set(learnt["learnt"]))), (7000, 0, [], 64))
         self.assertEqual(config["data"], {"name": "generated digits", "format": "generated digits", "sample": [1, 28, 28], "dtype": "f32",
                                           "labels": "classes", "classes": 10, "largest": 1, "least": 0})
