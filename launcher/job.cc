@@ -33,9 +33,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kEndAfterDeath{5000};   // mpirun ends the others itself within two seconds
-constexpr milliseconds kEndWhereElastic{500};  // it needs none, where it does not wait for a lost host
-constexpr milliseconds kEndAfterTerm{3000};    // mpirun gives ranks one second between SIGTERM and SIGKILL
+constexpr milliseconds kEndWhereElastic{500};  // after a loss: no launcher is waited for
 constexpr milliseconds kStopFilePeriod{1000};
 constexpr size_t kMostPending = 1 << 20;  // bytes a slow reader may be behind before the ranks have to wait
 constexpr size_t kMostAtEnd = 64 << 20;   // when all have ended: more than their pipes can hold
@@ -193,11 +191,11 @@ void Job::read_outputs() {
     for (const auto& source : pipes_->sources()) read_all(source.fd.get(), source.rank, source.stream);
   if (router_.last_save()) stop_time_.save_took(*router_.last_save());
   const bool is_failing = router_.banner().failing() || !end_.lost_host().empty();
-  const auto until_end = elastic_ ? kEndWhereElastic : kEndAfterDeath;
+  const auto until_end = elastic_ ? kEndWhereElastic : starter_.time_to_end_survivors();
   if (is_failing && stage_ == Stage::running && !deadline_) set_deadline(until_end);
   // Ranks that have lost another cannot stop together.
   if (is_failing && stage_ == Stage::stopping && !std::exchange(fails_to_stop_, true))
-    deadline_ = std::min(*deadline_, Clock::now() + kEndAfterDeath);
+    deadline_ = std::min(*deadline_, Clock::now() + starter_.time_to_end_survivors());
   if (end_.lost_host().empty()) return;
   // mpirun takes seconds until it ends the survivors. Those that are here tell their last step sooner.
   if (!elastic_ && !std::exchange(loss_seen_, true)) signal_ranks_below(mpirun_.pid, SIGTERM);
@@ -249,7 +247,7 @@ RankRequests::Effect Job::effect_of_requests() const {
 void Job::end_mpirun() {
   stage_ = Stage::ending;
   kill(mpirun_.pid, SIGTERM);
-  set_deadline(kEndAfterTerm);
+  set_deadline(starter_.time_to_end());
 }
 
 void Job::kill_everything() {
@@ -273,7 +271,7 @@ void Job::end_at_once() {
   // mpirun ends by itself when its ranks are gone; a SIGTERM at the same time can crash it.
   stage_ = Stage::stopping;
   signal_children_of(mpirun_.pid, SIGKILL);
-  set_deadline(kEndAfterTerm);
+  set_deadline(starter_.time_to_end());
 }
 
 void Job::handle_deadline() {

@@ -1,6 +1,7 @@
 // The ways of starting the ranks of a job, one class each: by Open MPI's mpirun, by srun, by hydra.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,12 @@ class RankStarter {
   /// True if ranks of this machine are its children: kolorun then reads and signals them itself. All others
   /// hand a SIGUSR1 on to the ranks.
   virtual bool has_ranks_as_children() const { return false; }
+  /// How long after the loss of a rank it has to end the others, before it is ended itself. mpirun and hydra
+  /// do so, within two seconds.
+  virtual std::chrono::milliseconds time_to_end_survivors() const { return std::chrono::seconds(5); }
+  /// How long after a SIGTERM to it it may take to end them, before it is killed. mpirun gives ranks one
+  /// second between SIGTERM and SIGKILL.
+  virtual std::chrono::milliseconds time_to_end() const { return std::chrono::seconds(3); }
   /// True if the ranks end where it is killed; else it has to end them itself, at a SIGTERM.
   virtual bool takes_ranks_with_it() const { return true; }
 };

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import tempfile
 import time
 import unittest
@@ -160,6 +161,20 @@ class ManyNodes(unittest.TestCase):
 
 class SlowSite(unittest.TestCase):
     """Slurm kills what does not end at SIGTERM after half a minute, as it does on most sites."""
+
+    def test_ranks_that_do_not_end_after_a_loss_are_ended_by_kolorun(self):
+        """A second after it. Each rank tells the time, until it is killed."""
+        ticks = "trap '' TERM; while date +%s.%N; do sleep 0.1; done"
+        dies = f"if [ $SLURM_PROCID = 1 ]; then sleep 0.5; date +%s.%N; kill -9 $$; fi; {ticks}"
+        with slurm.Slurm(hosts.Hosts(2), KillWait=30) as lab:
+            for options in ((), ("--stopped-exit-code", 75)):  # srun ends no rank then
+                with self.subTest(options=options):
+                    result = lab.run(["salloc", "-Q", "-N2", "-n2", KOLORUN, "-q", *options, "sh", "-c", dies])
+                    self.assertEqual(result.code, 137, result)
+                    self.assertIn("rank 1 on node2 is gone", result.err)
+                    last = {rank: float(time) for rank, time in re.findall(r"^\[(\d)\] (\S+)$", result.out, re.MULTILINE)}
+                    print(f"the other rank lived for {last['0'] - last['1']:.1f} s", flush=True)
+                    self.assertLess(last["0"] - last["1"], 5 * hosts.SLOWDOWN, result)
 
     def test_a_job_starts_again_although_a_rank_of_the_last_start_does_not_end(self):
         fails = 'echo starts; if [ $SLURM_PROCID = 1 ]; then sleep 0.5; exit 3; fi; trap "" TERM; while sleep 0.1; do :; done'
