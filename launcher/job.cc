@@ -34,7 +34,6 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kEndWhereElastic{500};  // after a loss: no launcher is waited for
-constexpr milliseconds kEndAfterTerm{3000};    // mpirun gives ranks one second between SIGTERM and SIGKILL
 constexpr milliseconds kStopFilePeriod{1000};
 constexpr size_t kMostPending = 1 << 20;  // bytes a slow reader may be behind before the ranks have to wait
 constexpr size_t kMostAtEnd = 64 << 20;   // when all have ended: more than their pipes can hold
@@ -252,7 +251,7 @@ RankRequests::Effect Job::effect_of_requests() const {
 void Job::end_mpirun() {
   stage_ = Stage::ending;
   kill(mpirun_.pid, SIGTERM);
-  set_deadline(kEndAfterTerm);
+  set_deadline(starter_.time_to_end());
 }
 
 void Job::kill_everything() {
@@ -278,7 +277,7 @@ void Job::end_at_once() {
   // mpirun ends by itself when its ranks are gone; a SIGTERM at the same time can crash it.
   stage_ = Stage::stopping;
   signal_children_of(mpirun_.pid, SIGKILL);
-  set_deadline(kEndAfterTerm);
+  set_deadline(starter_.time_to_end());
 }
 
 void Job::handle_deadline() {

@@ -39,6 +39,8 @@ class BySrun final : public RankStarter {
   // It sends SIGTERM at once, which ranks may ignore, and SIGKILL when the site's KillWait is over, half a
   // minute as a rule. A second is for what kolo's ranks say of the loss.
   std::chrono::milliseconds time_to_end_survivors() const override { return std::chrono::seconds(1); }
+  // A SIGTERM has it send SIGKILL at once, but none if it ends the job already.
+  std::chrono::milliseconds time_to_end() const override { return std::chrono::seconds(1); }
   // They are Slurm's daemons'.
   bool takes_ranks_with_it() const override { return false; }
 };

@@ -38,6 +38,9 @@ class RankStarter {
   /// How long after the loss of a rank it has to end the others, before it is ended itself. mpirun and hydra
   /// do so, within two seconds.
   virtual std::chrono::milliseconds time_to_end_survivors() const { return std::chrono::seconds(5); }
+  /// How long after a SIGTERM to it it may take to end them, before it is killed. mpirun gives ranks one
+  /// second between SIGTERM and SIGKILL.
+  virtual std::chrono::milliseconds time_to_end() const { return std::chrono::seconds(3); }
   /// True if the ranks end where it is killed; else it has to end them itself, at a SIGTERM.
   virtual bool takes_ranks_with_it() const { return true; }
 };

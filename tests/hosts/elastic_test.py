@@ -11,7 +11,7 @@ from elastic_jobs import SLEEPY, Job
 
 class Elastic(elastic_jobs.ElasticTest):
     def test_goes_on_with_the_others_when_a_host_is_lost_and_grows_when_it_is_back(self):
-        job = self.train("-H", self.names(1, 2, 3), "--min-ranks", 2, "--grow-after", 5, "--discover-every", 1)
+        job = self.train("-H", self.names(1, 2, 3), "--min-ranks", 2, "--grow-after", 10)
         self.wait_until_saved(80)
         cut, saved = time.monotonic(), self.saved()
         self.cluster.link("node3", "down")
@@ -21,11 +21,13 @@ class Elastic(elastic_jobs.ElasticTest):
         self.assertGreaterEqual(int(start[1]), saved)
         job.wait_for(r"^restart 1 after 6 ranks, lost: node3$")
         self.wait_until_saved(int(start[1]) + 10)
+        time.sleep(max(0, cut + 20 - time.monotonic()))  # it cools no more
         self.cluster.link("node3", "up")
         back = time.monotonic()
-        grown, _ = job.wait_for(r"^kolorun: node3 is there; 4 → 6 ranks after step (\d+)$")
+        grown, seen = job.wait_for(r"^kolorun: node3 is there; 4 → 6 ranks after step (\d+)$")
         start, at = job.wait_for(r"^starts at step (\d+)$", times=3)
-        self.assertLess(at - back, 10 * hosts.SLOWDOWN + 10, job.text())  # it may still cool
+        print(f"6 ranks again {at - back:.1f} s after the link's return, {seen - back:.1f} s of them until they were asked to stop and had", flush=True)
+        self.assertLess(at - back, 20 * hosts.SLOWDOWN, job.text())
         self.assertEqual(start[1], grown[1])  # no step is lost
         job.wait_for(r"^restart 2 after 4 ranks, lost:$")
         self.wait_until_saved(int(start[1]) + 10)
