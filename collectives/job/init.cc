@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <set>
 #include <thread>
@@ -82,6 +83,22 @@ void ask_for_requeue() {
   if (detail::ask_for_requeue(detail::find_batch_job(), "kolo", where, say)) job_starts_again = getpid();
 }
 
+// without_mpi: Runtime::leave()'s.
+void take_down(const std::shared_ptr<Runtime>& runtime, std::function<void()> without_mpi = nullptr) {
+  detail::set_current_runtime(nullptr);
+  detail::set_initialised(false);
+  runtime->leave(std::move(without_mpi));
+  set_world_group(nullptr);
+  set_log_prefix("");
+}
+
+void end_well(const std::shared_ptr<Runtime>& runtime, std::function<void()> without_mpi = nullptr) {
+  if (runtime->process().rank == 0 && detail::was_training_stopped() && detail::wants_requeue())
+    runtime->before_end(ask_for_requeue);
+  take_down(runtime, std::move(without_mpi));
+  set_process({});
+}
+
 // All ranks of a stopped training return exit_code(): none has failed, and MPI_Abort would kill those that
 // still leave. A batch system starts a job again that ends with this code, so no failure may.
 void on_process_exit(int code, void*) {
@@ -100,7 +117,11 @@ void on_process_exit(int code, void*) {
     std::_Exit(1);
   }
   try {
-    shutdown();
+    end_well(runtime, [code] {
+      std::fflush(nullptr);
+      if (job_starts_again == getpid()) detail::wait_to_be_ended(code);
+      std::_Exit(code);
+    });
   } catch (const std::exception& error) {
     std::fprintf(stderr, "rank %d on %s: shutdown failed: %s\n", process().rank, process().hostname.c_str(),
                  error.what());
@@ -145,14 +166,6 @@ void compare_options(const Runtime& runtime) {
   if (const auto difference = detail::compare_ranks(world_group(), own))
     throw FailedPreconditionError("init: the ranks differ in what they must share:{}",
                                   differences_table(difference->all));
-}
-
-void take_down(const std::shared_ptr<Runtime>& runtime) {
-  detail::set_current_runtime(nullptr);
-  detail::set_initialised(false);
-  runtime->leave();
-  set_world_group(nullptr);
-  set_log_prefix("");
 }
 
 #ifdef OPEN_MPI
@@ -278,12 +291,7 @@ void init(std::span<const int> ranks) {
 }
 
 void shutdown() {
-  const auto runtime = detail::current_runtime();
-  if (!runtime) return;
-  if (runtime->process().rank == 0 && detail::was_training_stopped() && detail::wants_requeue())
-    runtime->before_end(ask_for_requeue);
-  take_down(runtime);
-  set_process({});
+  if (const auto runtime = detail::current_runtime()) end_well(runtime);
 }
 
 int rank() { return initialised_process().rank; }

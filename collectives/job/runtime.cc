@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include <kolo/collectives/job/finalize_mpi.h>
 #include <kolo/collectives/job/init_alarm.h>
 #include <kolo/collectives/job/settings.h>
 #include <kolo/collectives/transport/mpi.h>
@@ -275,7 +276,7 @@ void Runtime::tune() {
   });
 }
 
-void Runtime::leave() {
+void Runtime::leave(std::function<void()> without_mpi) {
   notice_.reset();
   if (!thread_) {
     engine_->close();
@@ -284,7 +285,7 @@ void Runtime::leave() {
   }
   thread_->call([this] { engine_->begin_close(); });
   thread_->close();
-  thread_->call([this] {
+  thread_->call([&, this] {
     engine_->close();
     if (has_peers()) {
       wait_for_others();
@@ -299,7 +300,7 @@ void Runtime::leave() {
     engine_mailbox_.reset();
     mailbox_.reset();
     world_.reset();
-    if (owns_mpi_) check_mpi(MPI_Finalize(), "MPI_Finalize");
+    if (owns_mpi_) finalize_mpi(std::move(without_mpi));
   });
   record_on_signal_.reset();
 }

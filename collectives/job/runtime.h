@@ -75,7 +75,9 @@ class Runtime {
   void look_for_notice() { notice_ = StopNotice::of(StopNotice::plan_of_environment(), process_.rank == 0); }
   /// Ends what is pending, tells the other ranks and waits until all have left; finalises MPI if it started
   /// it.
-  void leave();
+  /// without_mpi ends the process; it is called, on a thread of its own, where MPI_Finalize does not return
+  /// (finalize_mpi.h). Without it that is waited for.
+  void leave(std::function<void()> without_mpi = nullptr);
   /// Runs in leave(), on the communication thread, when that runs no operations any more; or as soon as they
   /// have all been given up, as the process may be ended then. Takes the place of what was given before.
   /// together: all ranks are here. On the communication thread.
