@@ -11,8 +11,29 @@
 namespace kolo::models::detail {
 namespace {
 
-// More rows that are alike are no copies: a sensor that is off writes them.
-constexpr std::ptrdiff_t kMostCopies = 10;
+// More rows that are alike are no copies, if there are few such groups: a sensor that is off writes one.
+// Whoever copies the rows of a rare class makes many.
+constexpr std::ptrdiff_t kMostCopies = 10, kMostOfSensors = 3;
+
+std::uint64_t digest_of(std::uint64_t digest) { return digest; }
+std::uint64_t digest_of(const std::pair<std::uint64_t, std::int64_t>& of_place) { return of_place.first; }
+
+// Calls `take(begin, end)` with each group of rows that are alike.
+template <typename Sorted, typename Take>
+void for_each_group(const Sorted& sorted, const Take& take) {
+  for (auto begin = sorted.begin(), end = begin; begin != sorted.end(); begin = end) {
+    end = std::find_if(begin, sorted.end(),
+                       [&](const auto& one) { return digest_of(one) != digest_of(*begin); });
+    take(begin, end);
+  }
+}
+
+template <typename Sorted>
+bool are_large_groups_copies(const Sorted& sorted) {
+  std::ptrdiff_t large = 0;
+  for_each_group(sorted, [&](auto begin, auto end) { large += end - begin > kMostCopies ? 1 : 0; });
+  return large > kMostOfSensors;
+}
 
 // One column's numbers of some rows, so that those next to each other differ by 1 at most: of few different
 // ones these follow one another, of others the least difference is a step.
@@ -128,12 +149,12 @@ double chance_of_twin(const SampleContents& contents, std::int64_t among) {
   if (others < 1) return 0;
   const double missing = 1 - std::min(1.0, static_cast<double>(among) / others);
   double of_few = 0, of_many = 0;
-  for (auto begin = sorted.begin(), end = begin; begin != sorted.end(); begin = end) {
-    end = std::find_if(begin, sorted.end(), [&](std::uint64_t one) { return one != *begin; });
+  const bool are_copies = are_large_groups_copies(sorted);
+  for_each_group(sorted, [&](auto begin, auto end) {
     const auto alike = static_cast<double>(end - begin);
-    if (alike > 1)
-      (end - begin > kMostCopies ? of_many : of_few) += alike * (1 - std::pow(missing, alike - 1));
-  }
+    const bool is_many = end - begin > kMostCopies && !are_copies;
+    if (alike > 1) (is_many ? of_many : of_few) += alike * (1 - std::pow(missing, alike - 1));
+  });
   of_few /= others + 1, of_many /= others + 1;
   return of_few == 0 ? of_many : of_many + std::min(of_few, most_by_chance(contents, among));
 }
@@ -152,11 +173,11 @@ std::vector<std::int64_t> telling_ones(const std::vector<std::int64_t>& places,
   for (const std::int64_t place : places) sorted.emplace_back(contents.digest(place), place);
   std::sort(sorted.begin(), sorted.end());
   std::vector<std::int64_t> alone, copied;
-  for (auto begin = sorted.begin(), end = begin; begin != sorted.end(); begin = end) {
-    end = std::find_if(begin, sorted.end(), [&](const auto& one) { return one.first != begin->first; });
+  const bool are_copies = are_large_groups_copies(sorted);
+  for_each_group(sorted, [&](auto begin, auto end) {
     if (end - begin == 1) alone.push_back(begin->second);
-    else if (end - begin <= kMostCopies) copied.push_back(begin->second);
-  }
+    else if (end - begin <= kMostCopies || are_copies) copied.push_back(begin->second);
+  });
   if (2 * alone.size() <= places.size()) {
     if (copied.empty() || most_by_chance(contents, contents.count) > kHardlyAny) return {};
     alone.insert(alone.end(), copied.begin(), copied.end());

@@ -107,8 +107,9 @@ bool are_names(const Fields& fields) {
   return are_words(fields);
 }
 
-// Of a first line of words: whether most of them are cells of their columns, too, as where the line is a row
-// like all others. A line with the same words throughout is one of names that another file has brought.
+// Of a first line of words: whether most of them are cells of their columns, too, the label's among them, as
+// where the line is a row like all others. A column `Email` may hold `Email` or `No`, but `label` no `label`.
+// A line with the same words throughout is one of names that another file has brought.
 bool stands_among_rows(CsvFile& file, const Fields& first) {
   constexpr int kMostRead = 1000;
   std::vector<bool> is_cell(first.size());
@@ -121,7 +122,8 @@ bool stands_among_rows(CsvFile& file, const Fields& first) {
   file.rewind();
   Fields again;
   file.next(again);
-  return 2 * std::count(is_cell.begin(), is_cell.end(), true) > std::ssize(first);
+  return is_cell[usual_label(first).value_or(first.size() - 1)] &&
+         2 * std::count(is_cell.begin(), is_cell.end(), true) > std::ssize(first);
 }
 
 // Of a later table's first line of words: whether most of them are words of the training's columns, as where
@@ -425,7 +427,7 @@ CsvColumns find_columns(std::vector<CsvFile>& files, const CsvOptions& options) 
       if (!file.has_names)
         found.notes.push_back(
             is_known ? "the first line is a row, as its words are those of the training's columns"
-                     : "the first line is a row, as its words are cells of the rows below, too");
+                     : "the first line is read as a row, because most of its words also occur below it");
     }
     if (!options.known && &file == &files.front()) find_schema(found, file, fields, options);
     if (found.schema.is_named && file.has_names) find_by_name(found, file, fields, options);

@@ -218,11 +218,11 @@ std::vector<std::string> meanings_of(const TableSchema& table, bool with_names) 
   return meanings;
 }
 
-// The first meaning that is another one there: `column "b" is here what column "a" is there`.
+// The first meaning that is another one there: `column "b" is where the source's training had column "a"`.
 std::string first_other(const std::vector<std::string>& here, const std::vector<std::string>& there) {
   if (here.size() != there.size()) return "";
   const auto [other, was] = std::mismatch(here.begin(), here.end(), there.begin(), detail::is_same_name);
-  return other == here.end() ? "" : fmt::format("{} takes the place that {} had there", *other, *was);
+  return other == here.end() ? "" : fmt::format("{} is where the source's training had {}", *other, *was);
 }
 
 std::vector<std::string> classes_of(const std::vector<std::string>& names, std::int64_t classes,
@@ -232,8 +232,7 @@ std::vector<std::string> classes_of(const std::vector<std::string>& names, std::
                                                         : "number";
   std::vector<std::string> found;
   for (std::int64_t i = 0; i < classes; ++i)
-    found.push_back(fmt::format("the {} {:?}", what,
-                                names.empty() ? std::to_string(i) : names[static_cast<std::size_t>(i)]));
+    found.push_back(fmt::format("the {} {:?}", what, names[static_cast<std::size_t>(i)]));
   return found;
 }
 
@@ -246,14 +245,14 @@ void warn_of_first_weights(const TrainOptions& options, const SampleKind& kind) 
     const bool with_names = kind.table->is_named && weights->table->is_named;
     other = first_other(meanings_of(*kind.table, with_names), meanings_of(*weights->table, with_names));
   }
-  if (other.empty() && weights->label_kind == kind.label_kind && weights->classes == kind.classes)
+  const bool have_names = !kind.class_names.empty() && !weights->class_names.empty();
+  if (other.empty() && have_names && weights->label_kind == kind.label_kind &&
+      weights->classes == kind.classes)
     other = first_other(classes_of(kind.class_names, kind.classes, kind.label_kind),
                         classes_of(weights->class_names, kind.classes, kind.label_kind));
   if (!other.empty())
-    log_warning(
-        "--init-from {}: {}, and weights are taken by places: in another order, or of other meanings, they "
-        "are wrong until the training has changed them",
-        options.init_from, other);
+    log_warning("--init-from {}: {}. Weights belong to positions, so these start out wrong",
+                options.init_from, other);
 }
 
 }  // namespace

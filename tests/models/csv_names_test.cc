@@ -60,11 +60,17 @@ TEST_F(CsvNames, AreNoneWhereMostOfThemAreCellsOfTheirColumns) {
   const CsvTable table = read("n,y,dem\ny,n,rep\nn,n,dem\ny,y,rep\n");
   EXPECT_THAT(table.lines, ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(table.schema->labels[0].words, ElementsAre("dem", "rep"));
-  EXPECT_THAT(table.note,
-              testing::HasSubstr("the first line is a row, as its words are cells of the rows below, too"));
+  EXPECT_THAT(
+      table.note,
+      testing::HasSubstr("the first line is read as a row, because most of its words also occur below it"));
   EXPECT_THAT(table.warnings, testing::IsEmpty());
   const CsvOptions known{.known = table.schema};
   EXPECT_THAT(read("y,n,dem\nn,y,rep\ny,n,rep\n", known).lines, ElementsAre(1, 2, 3));
+  // Answers that are written as their columns are called.
+  EXPECT_THAT(read("Email,Phone,Post,label\nEmail,No,Post,yes\nNo,Phone,No,no\nEmail,Phone,No,yes\n").lines,
+              ElementsAre(2, 3, 4));
+  EXPECT_THAT(read("Email,Phone,Post,sold\nEmail,No,Post,yes\nNo,Phone,No,no\nEmail,Phone,No,yes\n").lines,
+              ElementsAre(2, 3, 4));
   // Joined files, each with its names; a word that is also a name; names that --target asks for.
   EXPECT_THAT(read("a,b,label\nu,v,x\na,b,label\nv,u,x\n").lines, ElementsAre(2, 3, 4));
   EXPECT_THAT(read("n,class\nclass,p\nn,q\nm,q\n").lines, ElementsAre(2, 3, 4));

@@ -91,11 +91,16 @@ class Hints(DataFiles):
         first = table("first.csv", header, words, classes)
         self.said("mlp", first, "--checkpoint-dir", self.ck)
         self.said("mlp", first, "--checkpoint-dir", self.folder / "second", "--seed", 2)
-        for name, other, told in (("same", (header, words, classes), None), ("letters", ("A,b,Colour,label", words, classes), None), ("columns", ("b,a,colour,label", words, classes), 'column "b" takes the place that column "a" had there'),
-                                  ("words", (header, ("red", "aqua", "blue"), classes), 'the word "aqua" of column "colour" takes the place that the word "blue" of column "colour" had there'),
-                                  ("classes", (header, words, ("z_neg", "a_pos")), 'the class "a_pos" takes the place that the class "neg" had there')):
+        for name, other, told in (("same", (header, words, classes), None), ("letters", ("A,b,Colour,label", words, classes), None), ("columns", ("b,a,colour,label", words, classes), 'column "b" is where the source\'s training had column "a"'),
+                                  ("words", (header, ("red", "aqua", "blue"), classes), 'the word "aqua" of column "colour" is where the source\'s training had the word "blue" of column "colour"'),
+                                  ("classes", (header, words, ("z_neg", "a_pos")), 'the class "a_pos" is where the source\'s training had the class "neg"')):
             said = self.said("mlp", table(f"{name}.csv", *other), "--init-from", self.ck)
-            (self.assertIn if told else self.assertNotIn)(f"--init-from {self.ck}: {told}" if told else "takes the place", said)
+            (self.assertIn if told else self.assertNotIn)(f"--init-from {self.ck}: {told}" if told else "is where the source", said)
+        unnamed = self.folder / "unnamed.csv"
+        unnamed.write_text("".join(f"{i},{i % 7},{i / 3:.2f}\n" for i in range(60)))
+        self.said("mlp", unnamed, "--checkpoint-dir", self.folder / "unnamed")
+        named = self.table("a,b,price", [f"{i},{i % 7},{i / 3:.2f}" for i in range(60)], "named.csv")
+        self.assertNotIn("is where the source", self.said("mlp", named, "--init-from", self.folder / "unnamed"))
 
     def test_what_stands_in_lines_that_are_dropped_is_no_class_and_no_word(self):
         rows = [f"{i},{'uv'[i % 2]},{'xy'[i % 2]}" for i in range(60)] + [",rare,none"]

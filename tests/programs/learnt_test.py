@@ -128,6 +128,12 @@ class Learnt(DataFiles):
                 said = self.evaluated(self.table("a,label", test, "other.csv"))[1]
                 self.assertEqual(LEARNT in said, test[0] in learnt, said)
 
+    def test_a_rare_class_that_was_copied_before_is_no_chance(self):
+        often, rare = self.rows(400), [row.rsplit(",", 1)[0] + ",fraud" for row in self.rows(20)]
+        for copies in (8, 20):
+            said = self.assert_ok(self.train("mlp", self.table("a,label", often + copies * rare, f"{copies}.csv"), steps=1)).err
+            self.assertRegex(said, r"rows for testing by the seed 1, \d+ of these", f"{copies} copies")
+
     def test_pixels_are_the_same_as_bytes_and_as_numbers_up_to_1(self):
         learnt, new = ([self.numbers.randbytes(784) for _ in range(60)] for _ in range(2))
 

@@ -226,7 +226,7 @@ class Scales(DataFiles):
                 for asked in (("--evaluate", "--data", test), ("--predict", test / "x_test.npy")):
                     said = self.assert_ok(self.ask(*asked)).err
                     here, there = ("-1", "0") if name == "bytes" else ("0", "-1")
-                    self.assertEqual(f": its numbers are from {here} on, and the model was trained on numbers from {there} on, up to 1; both" in said, name != other, said)
+                    self.assertEqual(f": its numbers start at {here}, and the training's were {there} to 1; both" in said, name != other, said)
 
     def test_pixels_that_a_mean_and_a_deviation_have_moved_are_told(self):
         learnt = self.arrays("learnt", "|u1", 1, count=40)

@@ -217,14 +217,20 @@ class ObjectState:
             sys.exit(kolo.exit_code())
 
     def sync(self) -> None:
-        """Rank 0's values on every rank: those of its last commit where an earlier start has left one."""
+        """Rank 0's values on every rank: those of its last commit where an earlier start has left one.
+
+        It reads the directory alone, so a second program may look at a training that runs.
+        """
         if self._committed is not None and kolo.rank() == 0:
-            self._committed.take()
             committed = self._committed.read()
             if committed is not None:
                 self._set(committed)
         self._set(broadcast_object(self._values(), 0))
         self.save()
+
+    def _take_directory(self) -> None:
+        if self._committed is not None and kolo.rank() == 0:
+            self._committed.take()
 
 
 class TorchState(ObjectState):
@@ -250,6 +256,7 @@ def run(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def synced(state: ObjectState, *arguments: Any, **options: Any) -> Any:
         state.check_host_updates()  # a request to stop is heard from here on
+        state._take_directory()
         state.sync()
         restart = kolo.elastic_restart()
         if restart.number > 0 and restart.ranks_before != kolo.size():
