@@ -164,6 +164,7 @@ class Elastic(elastic_jobs.ElasticTest):
         hosts_now.write_text("node1:1\nnode2:1\n")
         job.wait_for(r"^kolorun: node2 is there; 1 → 2 ranks after step \d+$")
         self.assertNotIn("exit code", job.text())
+        self.wait_until_saved(self.saved() + 10)
         self.stop(job)
 
     def test_a_request_to_stop_behind_a_loss_ends_the_job(self):

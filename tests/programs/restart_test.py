@@ -56,7 +56,7 @@ class Resume(ProgramTest):
 
 class StopOnRequest(ProgramTest):
     def stop(self, ranks, number):
-        folder = self.folder / f"{ranks} ranks"
+        folder = self.folder / f"{ranks} ranks, {number.name}"  # a new one: its checkpoint tells that the training runs
         process = start("kolo-train", *SMALL, "--steps", 10**7, "--batch-size", 32, "--checkpoint-dir", folder, ranks=ranks)
         pids = self.wait_for_ranks(process, ranks, folder)
         os.kill(pids[ranks - 1], number)

@@ -235,8 +235,8 @@ class Scales(DataFiles):
             self.arrays("normal", "<f4", 1, split=split, count=40)
             pixels = [self.numbers.choice((0, 0, self.numbers.randrange(256))) for _ in range(40 * 784)]
             (normal / f"x_{split}.npy").write_bytes(npy("<f4", "(40, 28, 28)", struct.pack(f"<{len(pixels)}f", *((pixel / 255 - 0.1307) / 0.3081 for pixel in pixels))))
-        for folder, other, words in ((learnt, normal, r"from -0\.42\d* on, and the model was trained on numbers from 0 on"),
-                                     (normal, self.arrays("bytes", "|u1", 1, split="test", count=40), r"from 0 on, and the model was trained on numbers from -0\.42\d* on")):
+        for folder, other, words in ((learnt, normal, r"start at -0\.42\d*, and the training's were 0 to"),
+                                     (normal, self.arrays("bytes", "|u1", 1, split="test", count=40), r"start at 0, and the training's were -0\.42\d* to")):
             self.ck = self.folder / f"ck-{folder.name}"
             self.assert_ok(self.train("lenet", folder, "--checkpoint-dir", self.ck))
             self.assertRegex(self.assert_ok(self.ask("--evaluate", "--data", other)).err, words)
