@@ -108,7 +108,7 @@ int cpus_of_a_core(const Reader& read, const std::string& host) {
 }
 
 // One component of a job: `suffix` ends its variables' names.
-void add_slurm_group(const Reader& read, const std::string& suffix, Allotment& job) {
+void add_slurm_group(const Reader& read, const std::string& suffix, int group, Allotment& job) {
   const std::string hosts = "SLURM_JOB_NODELIST" + suffix, tasks = "SLURM_TASKS_PER_NODE" + suffix;
   const std::vector<std::string> names = expand_host_list(read.text(hosts));
   if (names.empty()) read.refuse(hosts);
@@ -119,6 +119,7 @@ void add_slurm_group(const Reader& read, const std::string& suffix, Allotment& j
   const auto per_task = read.number("SLURM_CPUS_PER_TASK" + suffix);
   for (size_t i = 0; i < names.size(); ++i) {
     add_host(job.hosts, names[i], slots[i]);
+    job.group_of_host.push_back(group);
     if (cpus.size() == names.size()) job.cores.push_back(cpus[i]);
     else if (per_task) job.cores.push_back(*per_task * slots[i]);
   }
@@ -128,11 +129,12 @@ Allotment of_slurm(const Reader& read) {
   Allotment job;
   job.source = read.has("SLURM_TASKS_PER_NODE") ? "SLURM_TASKS_PER_NODE" : "SLURM_JOB_NODELIST";
   job.groups = read.number("SLURM_HET_SIZE").value_or(1);
-  if (job.groups == 1) add_slurm_group(read, "", job);
+  if (job.groups == 1) add_slurm_group(read, "", 0, job);
   else
     for (int group = 0; group < job.groups; ++group)
-      add_slurm_group(read, fmt::format("_HET_GROUP_{}", group), job);
+      add_slurm_group(read, fmt::format("_HET_GROUP_{}", group), group, job);
   if (job.groups > 1) job.source = "SLURM_TASKS_PER_NODE_HET_GROUP_0";
+  if (job.groups == 1 || job.group_of_host.size() != job.hosts.size()) job.group_of_host.clear();
   if (job.cores.size() != job.hosts.size()) job.cores.clear();  // also where a host is in two components
   if (job.groups == 1) job.cores_per_rank = read.checked_number("SLURM_CPUS_PER_TASK");
   const int divisor = job.cpus_per_core = cpus_of_a_core(read, job.hosts[0].name);

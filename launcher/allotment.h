@@ -24,6 +24,7 @@ struct Allotment {
   std::optional<int> gpus_per_host;   // Slurm's SLURM_GPUS_ON_NODE
   int cpus_per_core = 1;              // what Slurm counts of one core: its hardware threads, or 1
   int groups = 1;                     // components of a heterogeneous job of Slurm's
+  std::vector<int> group_of_host;     // of such a job; empty where a host is in two of them
   std::string
       job;  // as the commands of its system (batch_job_of) take it, or an operator's name for it; else ""
   int restarts = 0;  // how often the system has started this job again

@@ -53,6 +53,8 @@ class BannerReader {
   /// The first rank that mpirun or srun says ended with an exit code, but for the code of a stop, by an MPI
   /// error or without MPI_Finalize.
   const std::optional<FailedRank>& failed_rank() const { return failed_rank_; }
+  /// The highest exit code that srun has named of a rank, which becomes its own; 0 for none.
+  int highest_code() const { return highest_code_; }
   struct FirstEnd {
     int rank = 0;
     bool by_signal = false;
@@ -113,6 +115,7 @@ class BannerReader {
   std::vector<std::string> block_;
   std::optional<DeadRank> dead_rank_, ended_with_others_;
   std::optional<FailedRank> failed_rank_;
+  int highest_code_ = 0;
   std::optional<FirstEnd> first_end_;
   bool takes_out_states_ = false, tells_all_states_ = false;
   std::set<int> registered_;           // ranks that have come to MPI_Init

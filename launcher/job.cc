@@ -26,6 +26,7 @@
 #include <kolo/launcher/rank_pipes.h>
 #include <kolo/launcher/rank_requests.h>
 #include <kolo/launcher/rank_starter.h>
+#include <kolo/launcher/step_watch.h>
 
 namespace kolo::launcher {
 namespace {
@@ -66,6 +67,7 @@ class Job {
   void handle_going_hosts();
   void handle_news_of_hosts();
   void tell_that_it_cannot_grow();
+  void handle_end_of_step();
   void set_deadline(milliseconds from_now) { deadline_ = Clock::now() + from_now; }
   void tell_grace_is_over();
 
@@ -84,6 +86,8 @@ class Job {
   OutputRouter router_;
   JobEnd end_;
   Child mpirun_;
+  std::optional<StepWatch> step_watch_;
+  bool outlives_step_ = false;  // srun has
   Stage stage_ = Stage::running;
   std::optional<Clock::time_point> deadline_;
   Clock::time_point next_look_ = {};  // for --stop-file
@@ -137,6 +141,7 @@ Job::Job(const Options& options, const Surroundings& found, detail::StopTime& st
   router_.note(fmt::format("kolorun: {}: {}: {}", detail::date_text(std::chrono::system_clock::now()),
                            count_of(options.ranks, "rank"), shell_quote(options.program)));
   mpirun_ = start_child(command, options.hand_on_stdin ? Input::inherited : Input::none);
+  step_watch_ = StepWatch::of(options, own_environment(), ask_program);
   requests_.begin(mpirun_.pid);
 }
 
@@ -166,6 +171,8 @@ void Job::wait_for_events() {
   }
   if (stage_ == Stage::running && !options_.stop_file.empty()) look_within(kStopFilePeriod);
   if (const auto look = requests_.next_look()) look_within(*look);
+  if (step_watch_ && stage_ != Stage::ended)
+    look_within(std::chrono::ceil<milliseconds>(step_watch_->next_look() - Clock::now()));
   poll(fds.data(), fds.size(), timeout);
 }
 
@@ -178,6 +185,7 @@ bool Job::read_all(int fd, int rank, Stream stream) {
     if (count == 0) return false;
     if (count < 0) return errno == EAGAIN || errno == EINTR;
     const std::string_view text(bytes, count);
+    if (step_watch_) step_watch_->hear(Clock::now());
     if (rank == kMpirunItself) router_.from_mpirun(stream, text);
     else router_.from_rank(rank, stream, text);
   }
@@ -218,6 +226,7 @@ void Job::reap() {
   int status = 0;
   for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
     if (pid != mpirun_.pid) continue;
+    if (outlives_step_) status = W_EXITCODE(router_.banner().highest_code(), 0);
     exit_code_ = detail::shell_code(status);
     requests_.end(status);
     if (WIFSIGNALED(status)) {
@@ -345,6 +354,16 @@ void Job::tell_that_it_cannot_grow() {
         fmt::format("kolorun: {}, but not all ranks take requests to stop: the job does not grow", added));
 }
 
+// Whatever the ranks have ended with, srun has told.
+void Job::handle_end_of_step() {
+  if (!step_watch_ || stage_ == Stage::killing || stage_ == Stage::ended ||
+      !step_watch_->is_over(Clock::now()))
+    return;
+  router_.say("kolorun: srun does not end although Slurm says that its ranks have: srun is ended");
+  outlives_step_ = true;
+  kill_everything();
+}
+
 void Job::handle_signal(int number) {
   if (number == SIGCHLD) return reap();
   if (number == SIGUSR1) return requests_.ask(number);
@@ -388,6 +407,7 @@ JobResult Job::run() {
     handle_stop_file();
     handle_news_of_hosts();
     read_outputs();
+    handle_end_of_step();
     handle_going_hosts();
     flush_sinks();
   }

@@ -3,12 +3,18 @@
 #include <fmt/core.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <utility>
 
 #include <kolo/core/base/child_program.h>
 #include <kolo/launcher/start_failure.h>
 
 namespace kolo::launcher {
+namespace {
+
+std::string name_of(int rank) { return rank < 0 ? std::string("a rank") : fmt::format("rank {}", rank); }
+
+}  // namespace
 
 void JobEnd::tell(const std::string& line) {
   if (first_line_.empty()) first_line_ = line;
@@ -17,19 +23,34 @@ void JobEnd::tell(const std::string& line) {
 
 void JobEnd::tell_gone(int rank, const std::string& host) {
   const std::string step = router_.last_step() ? std::to_string(*router_.last_step()) : "unknown";
-  const std::string who = rank < 0 ? std::string("a rank") : fmt::format("rank {}", rank);
-  tell(fmt::format("{} on {} is gone (last step {})", who, host, step));
+  tell(fmt::format("{} on {} is gone (last step {})", name_of(rank), host, step));
+}
+
+// srun numbers the ranks of each component of a heterogeneous job from 0. Below 0: not known.
+int JobEnd::rank_of(int task, const std::string& host) const {
+  if (options_.launcher != Launcher::srun || !options_.allotment || options_.allotment->groups == 1)
+    return task;
+  const std::vector<int>& groups = options_.allotment->group_of_host;
+  const std::vector<int> counts = ranks_per_host(options_.hosts, options_.ranks);
+  int first = 0;  // of the component
+  for (size_t i = 0, next = 0; i < std::min(groups.size(), counts.size()); next += counts[i++]) {
+    if (i > 0 && groups[i] != groups[i - 1]) first = static_cast<int>(next);
+    if (is_same_host(options_.hosts[i].name, host)) return first + task;
+  }
+  return -1;
 }
 
 void JobEnd::tell_failed_rank(int exit_code, bool is_forced) {
   const BannerReader& banner = router_.banner();
   const auto& dead = banner.dead_rank();
-  if (dead && !banner.is_dead_with_others()) return tell_gone(dead->rank, dead->host);
+  const auto tell_dead = [&] { tell_gone(rank_of(dead->rank, dead->host), dead->host); };
+  if (dead && !banner.is_dead_with_others()) return tell_dead();
   if (!lost_host().empty()) return;  // the other hosts' ranks end because of that
-  if (dead) return tell_gone(dead->rank, dead->host);
+  if (dead) return tell_dead();
   if (const auto& failed = banner.failed_rank())
     return tell(fmt::format(
-        "rank {} on {} {}", failed->rank, failed->host.empty() ? host_of(failed->rank) : failed->host,
+        "{} on {} {}", name_of(rank_of(failed->rank, failed->host)),
+        failed->host.empty() ? host_of(failed->rank) : failed->host,
         failed->how.empty() ? fmt::format("ended with exit code {}", failed->code) : failed->how));
   // mpirun's block that names the rank can be lost, with -q and after its block that there is one, too.
   const auto& first = banner.first_end();

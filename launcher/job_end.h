@@ -44,6 +44,7 @@ class JobEnd {
 
  private:
   void tell_gone(int rank, const std::string& host);
+  int rank_of(int task, const std::string& host) const;
   std::string host_of(int rank) const;
 
   const Options& options_;

@@ -111,6 +111,26 @@ class Start(unittest.TestCase):
         self.assertEqual(result.code, 3, result)
         self.assertNotIn("is gone", result.err)
 
+    def test_an_srun_that_outlives_its_ranks_is_ended(self):
+        """As Slurm's own does now and then in a heterogeneous job."""
+        with tempfile.TemporaryDirectory() as folder:
+            stays = pathlib.Path(folder) / "srun"
+            stays.write_text('#!/bin/sh\n[ "$1" = --mpi=list ] && exec /usr/bin/srun "$@"\n/usr/bin/srun "$@"\nexec sleep 1000\n')
+            stays.chmod(0o755)
+            result = self.lab.run(["salloc", "-Q", "-N1", "-n1", ":", "-N1", "-n1", KOLORUN, "--launcher", "srun", "-q", "echo", "starts"],
+                                  env={"PATH": f"{folder}:{os.environ['PATH']}"})
+        self.assertEqual((result.code, sorted(result.out.splitlines())), (0, ["[0] starts", "[1] starts"]), result)
+        self.assertEqual(result.err, "kolorun: srun does not end although Slurm says that its ranks have: srun is ended\n")
+
+    def test_ranks_of_a_heterogeneous_job_are_named_as_they_name_themselves(self):
+        """Slurm counts those of each component from 0."""
+        for how, said, code in (("exit 3", "rank 3 on node3 ended with exit code 3", 3), ("kill -9 $$", "rank 3 on node3 is gone", 137)):
+            with self.subTest(how=how):
+                ends = f'test $SLURM_PROCID = 3 || exec sleep 30; sleep 1; {how}'
+                result = self.lab.run(["salloc", "-Q", "-N1", "-n2", ":", "-N2", "-n2", KOLORUN, "--launcher", "srun", "-q", "sh", "-c", ends])
+                self.assertEqual(result.code, code, result)
+                self.assertIn(said, result.err)
+
     def test_the_scripts_of_the_page_train(self):
         for script in SCRIPTS:
             with self.subTest(script=script.name), tempfile.TemporaryDirectory() as folder:
