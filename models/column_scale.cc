@@ -30,6 +30,25 @@ float quantile(std::vector<float>& numbers, double share) {
   return *place;
 }
 
+// The least or the greatest of these numbers, if several are it and all others lie closer together than
+// beside it.
+ColumnSizes::Alone number_alone(const std::vector<float>& numbers) {
+  constexpr std::int64_t kLeastCount = 3, kOneOf = 50;
+  const std::int64_t all = std::ssize(numbers);
+  if (all < kTellingRows) return {};
+  const auto [least, greatest] = std::minmax_element(numbers.begin(), numbers.end());
+  for (const float number : {*least, *greatest}) {
+    const std::int64_t count = std::count(numbers.begin(), numbers.end(), number);
+    if (count < kLeastCount || count * kOneOf < all || 2 * count > all) continue;
+    float low = std::numeric_limits<float>::max(), high = std::numeric_limits<float>::lowest();
+    for (const float one : numbers)
+      if (one != number) low = std::min(low, one), high = std::max(high, one);
+    if ((number < low ? low - number : number - high) > high - low)
+      return {.number = number, .count = count, .of = all};
+  }
+  return {};
+}
+
 // Row by row; of some rows all over the table the numbers of each column are kept.
 class ColumnReader {
  public:
@@ -64,6 +83,7 @@ class ColumnReader {
       sizes_.low.push_back(quantile(numbers, kTenth));
       sizes_.middle.push_back(quantile(numbers, kHalf));
       sizes_.high.push_back(quantile(numbers, 1 - kTenth));
+      sizes_.alone.push_back(number_alone(numbers));
       const auto all = static_cast<float>(numbers.size());
       const auto is_whole = [](float one) { return one == std::floor(one); };
       const auto whole = static_cast<float>(std::count_if(numbers.begin(), numbers.end(), is_whole));
@@ -127,17 +147,23 @@ bool is_of_another_size(const ColumnSizes& given, const ColumnSizes& trained, st
          is_of_another_scale(most_of(given, i), most_of(trained, i), have_many);
 }
 
-// One of its words: "customer_id", "zip", "Postal Code".
+// One of its words: "customer_id", "zip", "Postal Code", "userId".
 bool is_name_of_code(const std::string& name) {
   std::string word;
-  for (const char c : name + " ") {
-    if (lower_case(c) >= 'a' && lower_case(c) <= 'z') {
-      word += lower_case(c);
-      continue;
-    }
+  const auto ends_code = [&] {
+    const std::string ended = std::exchange(word, "");
     for (const char* const code : {"id", "ids", "code", "zip", "zipcode", "postcode", "plz", "sku", "phone"})
-      if (word == code) return true;
-    word.clear();
+      if (ended == code) return true;
+    return false;
+  };
+  char last = ' ';
+  for (const char c : name + " ") {
+    const char small = lower_case(c);
+    const bool is_letter = small >= 'a' && small <= 'z';
+    const bool begins_word = c != small && last >= 'a' && last <= 'z';
+    if ((!is_letter || begins_word) && ends_code()) return true;
+    if (is_letter) word += small;
+    last = c;
   }
   return false;
 }
@@ -147,12 +173,14 @@ bool are_whole(const ColumnSizes& sizes, std::size_t i) {
   return sizes.least[i] == std::floor(sizes.least[i]) && sizes.greatest[i] == std::floor(sizes.greatest[i]);
 }
 
-// Whether numbers were rounded that most had fractions in the training. A single number says nothing.
+// Whether numbers were rounded that nearly all had fractions in the training. A single number says nothing,
+// nor do large ones, of which f32 itself holds no fractions.
 bool are_rounded(const ColumnSizes& given, const ColumnSizes& trained, std::size_t i) {
-  constexpr float kMost = 0.5;
+  constexpr float kMost = 0.15F;  // a dose in quarters is whole in some rows, and in all of a group
+  constexpr float kAllHaveFractions = 1 << 20;
   return trained.whole.size() == trained.largest.size() && trained.whole[i] <= kMost &&
          trained.rows >= kTellingRows && given.rows >= kTellingRows && given.whole[i] == 1 &&
-         given.least[i] != given.greatest[i];
+         given.least[i] != given.greatest[i] && given.largest[i] < kAllHaveFractions;
 }
 
 // Whole numbers that all have as many digits, or whose name says it, may be codes, which have no unit.
@@ -188,6 +216,19 @@ bool is_outside(const ColumnSizes& given, const ColumnSizes& trained, std::size_
   // Years and other dates are of one size.
   const auto [smaller, larger] = std::minmax({std::abs(middle), std::abs(nearest)});
   return larger > kFactor * smaller;
+}
+
+// "-999 in 20 of 60 rows of column 2 (20 to 29.9 in the training)"; "" where no such number stands alone.
+std::string text_of_stand_in(const std::string& column, const ColumnSizes& given, const ColumnSizes& trained,
+                             std::size_t i) {
+  if (trained.least.size() != trained.largest.size() || trained.rows < kTellingRows || given.alone.empty())
+    return "";
+  const auto& [number, count, of] = given.alone[i];
+  const float least = trained.least[i], greatest = trained.greatest[i], span = greatest - least;
+  const bool is_far = number < least - span || number > greatest + span;
+  if (count == 0 || span == 0 || !is_far) return "";
+  return fmt::format("{:g} in {} of {} of column {} ({:g} to {:g} in the training)", number, count,
+                     count_of(of, "row"), column, least, greatest);
 }
 
 std::string text_of_size(const std::string& column, const ColumnSizes& given, const ColumnSizes& trained,
@@ -283,35 +324,45 @@ std::vector<TableColumn> number_columns(const SampleKind& kind) {
 std::string column_scale_warning(const std::string& name, const std::vector<TableColumn>& columns,
                                  const ColumnSizes& given, const ColumnSizes& trained) {
   if (trained.largest.size() != columns.size() || given.largest.size() != columns.size()) return "";
-  std::vector<std::string> told, rounded;
-  bool are_outside = false, are_codes = true;
+  std::vector<std::string> measures, codes, rounded, unknown;
+  bool are_outside = false;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (!columns[i].words.empty()) continue;
     const std::string column = column_text(columns[i].place, columns[i].name);
+    auto& told = may_be_code(columns[i], given, trained, i) ? codes : measures;
     if (is_of_another_size(given, trained, i)) told.push_back(text_of_size(column, given, trained, i));
     else if (is_outside(given, trained, i)) {
       are_outside = true;
       told.push_back(fmt::format("{:g} to {:g} in column {} ({:g} to {:g} in the training)", given.least[i],
                                  given.greatest[i], column, trained.least[i], trained.greatest[i]));
-    } else {
-      if (are_rounded(given, trained, i)) rounded.push_back(fmt::format("column {}", column));
-      continue;
+    } else if (std::string text = text_of_stand_in(column, given, trained, i); !text.empty()) {
+      unknown.push_back(std::move(text));
+    } else if (are_rounded(given, trained, i)) {
+      rounded.push_back(fmt::format("column {}", column));
     }
-    are_codes &= may_be_code(columns[i], given, trained, i);
   }
   std::vector<std::string> texts;
   // Of a column that grows, too.
-  if (!told.empty())
-    texts.push_back(fmt::format(
-        "numbers are {}; {}{}", some_of_them(told),
-        are_codes
-            ? "a code, such as an id or a postal code, is no measure and is better left out of a training "
-              "(--ignore), and a measure must be in the unit that it had in the training"
-            : "each column must be in the unit that it had in the training",
-        are_outside ? ", and of numbers so far outside the model has learnt nothing" : ""));
+  const char* const of_far =
+      are_outside ? ", and of numbers so far outside the model has learnt nothing" : "";
+  if (!measures.empty())
+    texts.push_back(
+        fmt::format("numbers are {}; each column must be in the unit that it had in the training{}",
+                    some_of_them(measures), of_far));
+  if (!codes.empty())
+    texts.push_back(
+        fmt::format("numbers are {}; a code, such as an id or a postal code, is no measure and is better "
+                    "left out of a training "
+                    "(--ignore), and a measure must be in the unit that it had in the training{}",
+                    some_of_them(codes), measures.empty() ? of_far : ""));
+  if (!unknown.empty())
+    texts.push_back(
+        fmt::format("numbers are {}; if one stands for what nobody knows, its cell is better empty "
+                    "(--missing in the training)",
+                    some_of_them(unknown)));
   if (!rounded.empty())
     texts.push_back(fmt::format(
-        "all numbers are whole in {}, as if they were rounded, and in the training most had fractions",
+        "all numbers are whole in {}, as if they were rounded, and in the training nearly all had fractions",
         some_of_them(rounded)));
   return texts.empty() ? "" : fmt::format("{}: {}", name, fmt::join(texts, "; "));
 }

@@ -43,7 +43,8 @@ std::vector<TableColumn> number_columns(const SampleKind& kind);
 ///   at least 20 other numbers are compared, here and in the training;
 /// - of which nine of ten numbers, of 20 at least, lie outside of the training's, and far away. Dates and
 ///   numbers of rows that go on behind the training's are not told;
-/// - whose numbers are all whole where most of the training's had fractions.
+/// - in which several rows have one number that is far from all others and from the training's: -999;
+/// - whose numbers are all whole where nearly all of the training's had fractions.
 std::string column_scale_warning(const std::string& name, const std::vector<TableColumn>& columns,
                                  const ColumnSizes& given, const ColumnSizes& trained);
 

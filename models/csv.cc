@@ -274,11 +274,16 @@ class Reader {
   std::vector<std::string> warnings() {
     std::vector<std::string> warnings = options_.known ? warnings_of_places() : std::vector<std::string>{};
     warnings.insert(warnings.end(), column_warnings_.begin(), column_warnings_.end());
-    if (options_.known) add_empty_columns(warnings);
-    if (options_.known) return warnings;
+    if (options_.known) {
+      add_empty_columns(warnings);
+      for (const auto& [i, words] : words_)
+        if (std::string text = words.warning_of_unknown(); !text.empty()) warnings.push_back(std::move(text));
+      return warnings;
+    }
     if (std::string text = of_labels_.warning_of_spellings(); !text.empty() && !words_.contains(features()))
       warnings.push_back(std::move(text));
-    if (name_as_cell_)
+    // Above a column of numbers a word is a name.
+    if (name_as_cell_ && words_.size() == columns())
       warnings.push_back(
           fmt::format("the first line is taken for the columns' names, although {:?} stands in line {} of "
                       "that column, too; "

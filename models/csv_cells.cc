@@ -283,10 +283,11 @@ void throw_no_number(const CellPlace& cell, bool in_training) {
   bool is_flag = false;
   for (const char* const flag : {"yes", "no", "true", "false", "y", "n", "on", "off"})
     is_flag |= word == flag;
-  throw InvalidArgumentError("{}, line {}, column {}: {:?} is no number that f32 holds, and {} of numbers{}",
-                             cell.file, cell.line, cell.column + 1, cell.text,
-                             in_training ? "in the training its column was one" : "its column is one",
-                             is_flag ? "; write such words as numbers, as 1 and 0" : "");
+  throw InvalidArgumentError(
+      "{}, line {}, column {}: {:?} is no number that f32 holds, and {} of numbers{}", cell.file, cell.line,
+      cell.column + 1, cell.text, in_training ? "in the training its column was one" : "its column is one",
+      is_flag ? "; write such words as numbers, as 1 and 0"
+              : "; an empty cell, NA, NaN, null or ? stands for a number that is not known");
 }
 
 }  // namespace kolo::models::detail

@@ -110,7 +110,7 @@ bool are_names(const Fields& fields) {
 // Of a first line of words: whether most of them are cells of their columns, too, the label's among them, as
 // where the line is a row like all others. A column `Email` may hold `Email` or `No`, but `label` no `label`.
 // A line with the same words throughout is one of names that another file has brought.
-bool stands_among_rows(CsvFile& file, const Fields& first) {
+bool stands_among_rows(CsvFile& file, const Fields& first, const CsvOptions& options) {
   constexpr int kMostRead = 1000;
   std::vector<bool> is_cell(first.size());
   Fields fields;
@@ -122,8 +122,23 @@ bool stands_among_rows(CsvFile& file, const Fields& first) {
   file.rewind();
   Fields again;
   file.next(again);
-  return is_cell[usual_label(first).value_or(first.size() - 1)] &&
-         2 * std::count(is_cell.begin(), is_cell.end(), true) > std::ssize(first);
+  // Options that name a column have shown that these are names: here they count.
+  const auto places_in = [&](const std::string& numbers) {
+    std::set<std::size_t> places;
+    for (const std::string& one : names_in(numbers))
+      if (const auto number = parse_int64(one); number && *number >= 1 && *number <= std::ssize(first))
+        places.insert(static_cast<std::size_t>(*number - 1));
+    return places;
+  };
+  std::set<std::size_t> asked;  // all but those that are left out
+  for (std::size_t i = 0; i < first.size(); ++i) asked.insert(i);
+  for (const std::string& one : options.ignore)
+    for (const std::size_t place : places_in(one)) asked.erase(place);
+  std::set<std::size_t> labels = places_in(options.target);
+  if (labels.empty()) labels.insert(usual_label(first).value_or(asked.empty() ? 0 : *asked.rbegin()));
+  const auto is_found = [&](std::size_t place) { return bool{is_cell[place]}; };
+  return std::all_of(labels.begin(), labels.end(), is_found) &&
+         2 * std::count_if(asked.begin(), asked.end(), is_found) > std::ssize(asked);
 }
 
 // Of a later table's first line of words: whether most of them are words of the training's columns, as where
@@ -306,9 +321,10 @@ void find_by_name(CsvColumns& found, CsvFile& file, const Fields& fields, const 
     const auto place = place_of_known(file, fields, names, schema, label);
     if (place) file.labels.push_back(*place), known.insert(*place);
     else if (options.labelled)
-      throw InvalidArgumentError("{}: there is no column {:?}, which holds {}; there are {}", file.name(),
-                                 label.name, schema.labels.size() == 1 ? "the labels" : "one of the labels",
-                                 names_of(fields));
+      throw InvalidArgumentError(
+          "{}: there is no column {:?}, which holds {}; there are {}. --predict takes a table without it",
+          file.name(), label.name, schema.labels.size() == 1 ? "the labels" : "one of the labels",
+          names_of(fields));
   }
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const std::string& name = names.name(i);
@@ -423,7 +439,7 @@ CsvColumns find_columns(std::vector<CsvFile>& files, const CsvOptions& options) 
     file.has_names = are_known_names(fields, options) || are_names(fields);
     if (file.has_names && are_words(fields) && !are_known_names(fields, options)) {
       const bool is_known = options.known && is_known_row(fields, *options.known);
-      file.has_names = !is_known && !stands_among_rows(file, fields);
+      file.has_names = !is_known && !stands_among_rows(file, fields, options);
       if (!file.has_names)
         found.notes.push_back(
             is_known ? "the first line is a row, as its words are those of the training's columns"

@@ -137,7 +137,10 @@ Tensor CsvLabels::numbers(std::int64_t count) const {
 
 Tensor CsvLabels::classes(std::int64_t count, const ColumnWords* words) {
   Tensor made = Tensor::zeros(DType::i32, {count});
-  if (words == nullptr) check(is_class, "labels are whole numbers from 0 on, and --loss mse finds numbers");
+  if (words == nullptr)
+    check(is_class,
+          "labels are whole numbers from 0 on, words are classes by their names, as n1 for -1, and --loss "
+          "mse finds numbers");
   std::int32_t* to = made.data<std::int32_t>();
   for (std::size_t row = 0; row < rows_.lines.size(); ++row)
     if (rows_.kept[row])

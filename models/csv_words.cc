@@ -126,6 +126,21 @@ std::vector<std::string> ColumnWords::warnings(const CellPlace& first_word) cons
   return warnings;
 }
 
+std::string ColumnWords::warning_of_unknown() const {
+  std::int64_t count = 0;
+  for (const auto& [word, unknown] : unknown_) count += unknown.count;
+  if (options_.is_label || !options_.is_known || count <= std::ssize(found_)) return "";
+  std::vector<std::string> some;
+  for (const std::string& word : column_.words)
+    if (some.size() < kMostUnknownWords) some.push_back(fmt::format("{:?}", word));
+  const bool are_all = some.size() == column_.words.size();
+  return fmt::format("column {}: {} of {} are none of the training's, such as {:?} in line {}; it had {}{}{}",
+                     column_text(column_.place, column_.name), count,
+                     count_of(count + std::ssize(found_), "word"), first_unknown_,
+                     unknown_.at(first_unknown_).first.line, fmt::join(some, ", "),
+                     are_all ? "" : " and others", alike_text(first_unknown_, column_.words));
+}
+
 std::string ColumnWords::warning_of_many(const CellPlace& first_word) const {
   const std::size_t count = column_.words.size();
   if (options_.is_split) return "";

@@ -46,6 +46,9 @@ class ColumnWords {
   /// Of a column with almost as many words as rows, such as numbers of customers; of words that look like
   /// numbers, and of words that look alike. first_word: of the column.
   std::vector<std::string> warnings(const CellPlace& first_word) const;
+  /// Of a later table's column most of whose words the training has not seen, as after a spreadsheet has made
+  /// TRUE of True; "" of others, and of a label.
+  std::string warning_of_unknown() const;
 
  private:
   void take_word(const CsvFile& file, std::size_t place, std::string word);

@@ -71,6 +71,12 @@ struct ColumnSizes {
   // Of the same rows as `typical`: what a tenth, a half and nine tenths of the numbers do not exceed. No
   // folder keeps the half, those of earlier versions none.
   std::vector<float> low = {}, middle = {}, high = {};
+  /// A number that several of the same rows have, of which there are `of`, far from all others: -999.
+  struct Alone {
+    float number = 0;
+    std::int64_t count = 0, of = 0;  // 0: there is none
+  };
+  std::vector<Alone> alone = {};  // no folder keeps it
 };
 
 /// As config.json keeps it; the way back throws DataLossError.

@@ -54,6 +54,7 @@ TEST_F(CsvNames, ThatAreCellsTooAreWarnedOf) {
       ElementsAre(testing::HasSubstr("the first line is taken for the columns' names, although \"red\" "
                                      "stands in line 3 of that column, too")));
   EXPECT_THAT(read("colour,kind\nblue,q\nred,q\nblue,p\n").warnings, testing::IsEmpty());
+  EXPECT_THAT(read("amount,fraud\n1,ok\n2,fraud\n3,ok\n").warnings, testing::IsEmpty());
 }
 
 TEST_F(CsvNames, AreNoneWhereMostOfThemAreCellsOfTheirColumns) {
@@ -71,6 +72,11 @@ TEST_F(CsvNames, AreNoneWhereMostOfThemAreCellsOfTheirColumns) {
               ElementsAre(2, 3, 4));
   EXPECT_THAT(read("Email,Phone,Post,sold\nEmail,No,Post,yes\nNo,Phone,No,no\nEmail,Phone,No,yes\n").lines,
               ElementsAre(2, 3, 4));
+  // Which column is the label, and which are none, options tell by their numbers.
+  const char* const with_dates =
+      "good,red,oak,01-01\nbad,green,fir,01-02\ngood,red,oak,01-03\nbad,red,fir,01-04\n";
+  EXPECT_THAT(read(with_dates, {.target = "1", .ignore = {"4"}}).lines, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(read(with_dates, {.target = "1"}).lines, ElementsAre(1, 2, 3, 4));
   // Joined files, each with its names; a word that is also a name; names that --target asks for.
   EXPECT_THAT(read("a,b,label\nu,v,x\na,b,label\nv,u,x\n").lines, ElementsAre(2, 3, 4));
   EXPECT_THAT(read("n,class\nclass,p\nn,q\nm,q\n").lines, ElementsAre(2, 3, 4));

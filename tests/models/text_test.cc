@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <memory>
 #include <set>
 #include <string>
@@ -55,6 +56,19 @@ TEST(Text, NumbersItsBytesInOrder) {
               ThrowsMessage<InvalidArgumentError>(HasSubstr("\"\xc3\xb6\" is not among")));
   EXPECT_THROW(Text(""), InvalidArgumentError);
   EXPECT_THAT([] { Text::read("/nowhere"); }, ThrowsMessage<NotFoundError>(HasSubstr("/nowhere")));
+}
+
+TEST(Text, IsNoUtf16AndHasNoZeros) {
+  const std::string path = testing::TempDir() + "kolo_text_zeros";
+  const auto read = [&](const std::string& bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+    return [&] { Text::read(path); };
+  };
+  EXPECT_THAT(read("\xff\xfe"
+                   "a"),
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("it is UTF-16; save the text as UTF-8")));
+  EXPECT_THAT(read(std::string("PK\0\3", 4)),
+              ThrowsMessage<InvalidArgumentError>(HasSubstr("byte 2 is 0, which no text has")));
 }
 
 // Token i is i modulo 97: a piece tells where it starts.

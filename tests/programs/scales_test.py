@@ -160,10 +160,38 @@ class Scales(DataFiles):
         self.assert_ok(self.train("mlp", self.table(header, rows(200, berlin, (1, 40), (120, 200))), "--normalize", "--checkpoint-dir", self.ck))
         code, unit, nothing = "a code, such as an id or a postal code, is no measure", "each column must be in the unit", "the model has learnt nothing"
         for changed, words in (((berlin, (1, 40), (120, 200)), ()), ((munich, (1, 40), (120, 200)), (code, nothing, "column 1")), ((berlin, (90000, 90040), (120, 200)), (code, "column 2")),
-                               ((berlin, (1, 40), (1200, 2000)), (unit, nothing, "column 3")), ((munich, (1, 40), (1200, 2000)), (unit, nothing, "column 1", "column 3"))):
+                               ((berlin, (1, 40), (1200, 2000)), (unit, nothing, "column 3")), ((munich, (1, 40), (1200, 2000)), (code, unit, nothing, "column 1", "column 3"))):
             said = self.assert_ok(self.ask("--predict", self.table(header, rows(50, *changed), "later.csv"))).err
             for word in (code, unit, nothing, "column 1", "column 2", "column 3"):
                 self.assertEqual(word in said, word in words, (word, said))
+
+    def test_names_of_codes_are_known_in_capitals_too(self):
+        for name, is_code in (("userId", True), ("customerID", True), ("Zip", True), ("humidity", False), ("Idle", False)):
+            self.ck = self.folder / f"ck-{name}"
+            self.assert_ok(self.train("mlp", self.table(f"{name},a,label", [f"{7 * i % 50},{i % 11}.5,{i % 2}" for i in range(60)]), "--checkpoint-dir", self.ck))
+            said = self.said_of(self.table(f"{name},a,label", [f"{9000 + 7 * i % 50},{i % 11}.5,{i % 2}" for i in range(60)], "later.csv"))
+            self.assertIn(f'column 1 "{name}"', said)
+            self.assertEqual("a code, such as an id" in said, is_code, said)
+
+    def test_a_number_that_stands_for_none_is_told(self):
+        def rows(number, one_of):
+            return [f"{number if i % one_of == 0 else round(self.numbers.uniform(20, 30), 1)},{self.numbers.random()},{i % 2}" for i in range(60)]
+
+        self.assert_ok(self.train("mlp", self.table("bmi,b,label", rows(25, 60)), "--normalize", "--checkpoint-dir", self.ck))
+        for number, one_of, is_told in ((-999, 3, True), (0, 3, True), (999, 20, True), (-999, 60, False), (33, 3, False), (25, 3, False)):
+            said = self.said_of(self.table("bmi,b,label", rows(number, one_of), "later.csv"))
+            self.assertEqual(f'numbers are {number} in {60 // one_of} of 60 rows of column 1 "bmi" (20' in said, is_told, (number, one_of, said))
+            self.assertEqual("in the training" in said, is_told, said)
+        self.ck = self.folder / "ck-with"
+        self.assert_ok(self.train("mlp", self.table("bmi,b,label", rows(-999, 4)), "--normalize", "--checkpoint-dir", self.ck))
+        self.assertNotIn("in the training", self.said_of(self.table("bmi,b,label", rows(-999, 3), "later.csv")))
+
+    def test_numbers_that_are_whole_in_some_rows_may_be_whole_in_all(self):
+        """Doses in quarters, of an arm of 0 and 1; and cents of millions, which f32 itself does not hold."""
+        quarters = [f"{i % 9},{0.25 * (i % 5)},{1e6 + 7312.37 * i:.2f},{i % 2}" for i in range(300)]
+        self.assert_ok(self.train("mlp", self.table("a,dose,revenue,label", quarters), "--normalize", "--checkpoint-dir", self.ck))
+        later = [f"{i % 9},{i % 2},{8.39e6 + 1001.37 * i:.2f},{i % 2}" for i in range(40)]
+        self.assertNotIn("as if they were rounded", self.said_of(self.table("a,dose,revenue,label", later, "later.csv")))
 
     def test_dates_and_numbers_of_rows_that_go_on_are_not_told(self):
         def rows(first, count):

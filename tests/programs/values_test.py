@@ -40,7 +40,7 @@ class Values(DataFiles):
         header = "size,rooms,price"
         table = self.table(header, rows(200, "{:.2f}"))
         self.assert_ok(self.train("mlp", table, "--normalize", "--loss", "mse", "--checkpoint-dir", self.ck))
-        told = "all numbers are whole in column {}, as if they were rounded, and in the training most had fractions"
+        told = "all numbers are whole in column {}, as if they were rounded, and in the training nearly all had fractions"
         price, size = told.format('3 "price"'), told.format('1 "size"')
         for written, words in ((rows(60, "{:.2f}"), ()), (rows(60, "{:.0f}"), (price,)), (rows(60, "{:.2f}", "{:.0f}"), (size,)), (rows(10, "{:.0f}"), ()), (["7,3,101.5"] * 40, ())):
             said = self.said_of(self.table(header, written, "later.csv"))
@@ -78,6 +78,17 @@ class Values(DataFiles):
                     self.assertIn(f'later.csv, line 2, column 2: "{later[0]}" is no number that f32 holds, and in the training its column was one of numbers; write such words as numbers, as 1 and 0', asked.err)
                 else:
                     self.assertIn('30 of the unknown word "0" (line 2, column 2), 30 of the unknown word "1" (line 4, column 2)', self.assert_ok(asked).err)
+                    self.assertIn('column 2 "flag": 60 of 60 words are none of the training\'s, such as "0" in line 2; it had "no", "yes"', asked.err)
+
+    def test_flags_in_other_letters_are_warned_of(self):
+        def table(name, flags):
+            return self.table("a,flag,label", [f"{self.numbers.random()},{flags[i // 2 % 2]},{'ab'[i % 2]}" for i in range(60)], name)
+
+        self.assert_ok(self.train("mlp", table("first.csv", ("False", "True")), "--checkpoint-dir", self.ck))
+        for flags, words in ((("FALSE", "TRUE"), '"FALSE" in line 2; it had "False", "True"; "False" looks like it'), (("False", "TRUE"), None)):
+            said = self.assert_ok(self.ask("--evaluate", "--data", table("later.csv", flags))).err
+            self.assertEqual("none of the training's" in said, words is not None, said)
+            self.assertIn(words or '30 of the unknown word "TRUE"', said)
 
 
 if __name__ == "__main__":
