@@ -39,6 +39,7 @@ bool is_sticky(int code) {
 struct Calls {
   long failing = 0;  // the number of the call that fails; 0: the one of the name
   std::string_view name;
+  bool is_first_alone = false;  // of that name
   cudaError_t code = cudaErrorIllegalAddress;
   const char* log = std::getenv("KOLO_FAKE_CUDA_LOG");
   struct Made {
@@ -52,8 +53,11 @@ struct Calls {
   void (*finish)() = [] {};
 
   Calls() {
-    const char* const wish = std::getenv("KOLO_FAKE_CUDA_FAIL");
+    const char* wish = std::getenv("KOLO_FAKE_CUDA_FAIL");
     if (wish == nullptr) return;
+    constexpr std::string_view kFirst = "first ";
+    is_first_alone = std::string_view(wish).starts_with(kFirst);
+    if (is_first_alone) wish += kFirst.size();
     char* rest = nullptr;
     failing = std::strtol(wish, &rest, 10);
     if (failing == 0) {
@@ -129,6 +133,7 @@ bool begins_failing(const char* name) {
     // caller that gives up may free it.
     all.finish();
     all.lost = is_sticky(all.code);
+    if (all.is_first_alone) all.name = "none";
     return true;
   }
   return all.lost;

@@ -4,6 +4,7 @@
 // KOLO_FAKE_CUDA_FAIL=k[:code]  call k, the first is 1, fails with this code of CUDA (700)
 // KOLO_FAKE_CUDA_FAIL=name[:code]  each call of this function fails; "name ahead", of the thread that reads
 //                               batches ahead alone
+// KOLO_FAKE_CUDA_FAIL="first name[:code]"  the first call of this function alone fails
 // KOLO_FAKE_CUDA_LOG=file       the names of all calls, one a line, written when the process ends; " ahead"
 //                               behind those of the thread that reads batches ahead.
 //                               cudaStreamQuery and cudaEventQuery are in neither: how often they are called

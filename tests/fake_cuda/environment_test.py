@@ -178,8 +178,10 @@ class Node(FakeGpuTest):
         log, theirs = self.train_as_in_the_readme("cpu", 3, *mpirun(2))
         self.assertEqual(given_gpus(log), [])
         self.assertEqual(ours.keys(), theirs.keys())
+        # Mostly 5e-6 of the change. With some first weights a maximum or a ReLU falls to the other side of its edge on one of
+        # the devices, which was 0.01; of a rank that has not shared its gradients it is about 1.
         for name, values in ours.items():
-            self.assertLess(distance(values, theirs[name]), 0.01 * distance(values, first[name]), name)
+            self.assertLess(distance(values, theirs[name]), 0.1 * distance(values, first[name]), name)
 
     def test_memory_that_is_short_names_its_owners(self):
         """Two ranks divide a GPU of 1 GiB, of which another process has left 16 MiB."""

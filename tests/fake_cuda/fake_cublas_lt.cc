@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "launches.h"
+#include "products.h"
 #include "tf32.h"
 
 namespace kolo::fake_cuda {
@@ -115,40 +117,54 @@ const float* operand(const void* memory, const Matrix& matrix, std::uint32_t ali
       on_host(current_gpu(), memory, static_cast<std::size_t>(matrix.extent()) * sizeof(float), alignment));
 }
 
-// rows x cols of it, row by row, as the product takes them.
-std::vector<float> rows_of(const float* from, const Matrix& matrix, bool transposed, bool rounds,
-                           std::int64_t rows, std::int64_t cols) {
-  std::vector<float> all(static_cast<std::size_t>(rows * cols));
+// A factor of the product that is computed: how far apart its rows and its columns lie.
+struct Factor {
+  const float* first;
+  std::int64_t row_step, col_step;
+
+  Factor(const float* from, const Matrix& matrix, bool transposed)
+      : first(from), row_step(matrix.by_rows ? matrix.ld : 1), col_step(matrix.by_rows ? 1 : matrix.ld) {
+    if (transposed) std::swap(row_step, col_step);
+  }
+  void transpose() { std::swap(row_step, col_step); }
+};
+
+// `copy` is filled, row by row, where the factor does not lie as the product reads it, or is rounded: copies
+// of all weights were a third of what tests computed.
+Lines lines_of(const Factor& factor, bool as_rows, bool rounds, std::int64_t rows, std::int64_t cols,
+               std::vector<float>& copy) {
+  if (!rounds && factor.col_step == 1) return {factor.first, factor.row_step};
+  if (!rounds && !as_rows && factor.row_step == 1) return {factor.first, factor.col_step, true};
+  copy.resize(static_cast<std::size_t>(rows * cols));
   for (std::int64_t row = 0; row < rows; ++row)
     for (std::int64_t col = 0; col < cols; ++col) {
-      float& x = all[static_cast<std::size_t>(row * cols + col)];
-      x = from[transposed ? matrix.at(col, row) : matrix.at(row, col)];
-      if (rounds) x = to_tf32(x);
+      const float x = factor.first[row * factor.row_step + col * factor.col_step];
+      copy[static_cast<std::size_t>(row * cols + col)] = rounds ? to_tf32(x) : x;
     }
-  return all;
+  return {copy.data(), cols};
 }
 
-// A row of the results at a time: each of them was most of what many tests computed.
 void multiply(const Choice& problem, const float* a, const float* b, float* c, float alpha, float beta) {
-  const auto& [operation, la, lb, lc, alignment] = problem;
+  const Operation& operation = problem.operation;
+  const Matrix &la = problem.a, &lb = problem.b, &lc = problem.c;
   const std::int64_t inner = operation.transpose_a ? la.rows : la.cols;
-  std::vector<float> sums(static_cast<std::size_t>(lc.cols));
+  std::vector<float> copy_of_x, copy_of_y;
   for (std::int64_t n = 0; n < lc.batch; ++n) {
-    const auto x = rows_of(a + n * la.batch_step, la, operation.transpose_a, operation.rounds, lc.rows,
-                           inner),
-               y = rows_of(b + n * lb.batch_step, lb, operation.transpose_b, operation.rounds, inner,
-                           lc.cols);
-    for (std::int64_t row = 0; row < lc.rows; ++row) {
-      std::fill(sums.begin(), sums.end(), 0.0F);
-      for (std::int64_t k = 0; k < inner; ++k)
-        for (std::int64_t col = 0; col < lc.cols; ++col)
-          sums[static_cast<std::size_t>(col)] +=
-              x[static_cast<std::size_t>(row * inner + k)] * y[static_cast<std::size_t>(k * lc.cols + col)];
-      for (std::int64_t col = 0; col < lc.cols; ++col) {
-        float& result = c[n * lc.batch_step + lc.at(row, col)];
-        result = alpha * sums[static_cast<std::size_t>(col)] + (beta == 0 ? 0 : beta * result);
-      }
+    Factor x(a + n * la.batch_step, la, operation.transpose_a),
+        y(b + n * lb.batch_step, lb, operation.transpose_b);
+    std::int64_t rows = lc.rows, cols = lc.cols;
+    if (!lc.by_rows) {  // by rows it is the transposed product
+      x.transpose(), y.transpose();
+      std::swap(x, y);
+      std::swap(rows, cols);
     }
+    multiply_rows(lines_of(x, /*as_rows=*/true, operation.rounds, rows, inner, copy_of_x),
+                  lines_of(y, /*as_rows=*/false, operation.rounds, inner, cols, copy_of_y), rows, inner, cols,
+                  [&](std::int64_t row, const float* sums) {
+                    float* const results = c + n * lc.batch_step + row * lc.ld;
+                    for (std::int64_t col = 0; col < cols; ++col)
+                      results[col] = alpha * sums[col] + (beta == 0 ? 0 : beta * results[col]);
+                  });
   }
 }
 

@@ -4,6 +4,7 @@
 // KOLO_FAKE_CUDNN_MS=20:0.5,1:2  how long events take these engines to run; 3 otherwise
 #include <cudnn_graph.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "launches.h"
+#include "products.h"
 #include "tf32.h"
 
 namespace kolo::fake_cuda {
@@ -171,11 +173,25 @@ struct Problem {
   }
 };
 
-std::vector<float> factors(const float* from, const Operand& operand, bool rounds) {
-  std::vector<float> all(from, from + operand.extent());
-  if (rounds)
-    for (float& x : all) x = to_tf32(x);
+std::vector<double> factors(const float* from, const Operand& operand, bool rounds) {
+  std::vector<double> all(static_cast<std::size_t>(operand.extent()));
+  std::transform(from, from + operand.extent(), all.begin(),
+                 [rounds](float x) { return rounds ? to_tf32(x) : x; });
   return all;
+}
+
+// to[i · to_step] += from[i · from_step] · factor
+void add_run(double* to, std::int64_t to_step, const double* from, std::int64_t from_step, double factor,
+             std::int64_t count) {
+  if (to_step == 1 && from_step == 1) return add_multiple(to, from, factor, count);
+  for (std::int64_t i = 0; i < count; ++i) to[i * to_step] += from[i * from_step] * factor;
+}
+double dot_of_runs(const double* x, std::int64_t x_step, const double* y, std::int64_t y_step,
+                   std::int64_t count) {
+  if (x_step == 1 && y_step == 1) return dot(x, y, count);
+  double sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) sum += x[i * x_step] * y[i * y_step];
+  return sum;
 }
 
 void compute(const Problem& problem, const Engine& engine, float* images, float* weights, float* results) {
@@ -188,17 +204,15 @@ void compute(const Problem& problem, const Engine& engine, float* images, float*
   using Int = std::int64_t;
   if (&problem.made() == &problem.results)
     problem.for_rows([&](Int i, Int w, Int y, Int count, Int i_step, Int y_step) {
-      for (Int p = 0; p < count; ++p) sum[y + p * y_step] += double(x[i + p * i_step]) * f[w];
+      add_run(&sum[y], y_step, &x[i], i_step, f[w], count);
     });
   else if (&problem.made() == &problem.images)
     problem.for_rows([&](Int i, Int w, Int y, Int count, Int i_step, Int y_step) {
-      for (Int p = 0; p < count; ++p) sum[i + p * i_step] += double(z[y + p * y_step]) * f[w];
+      add_run(&sum[i], i_step, &z[y], y_step, f[w], count);
     });
   else
     problem.for_rows([&](Int i, Int w, Int y, Int count, Int i_step, Int y_step) {
-      double of_row = 0;
-      for (Int p = 0; p < count; ++p) of_row += double(x[i + p * i_step]) * z[y + p * y_step];
-      sum[w] += of_row;
+      sum[w] += dot_of_runs(&x[i], i_step, &z[y], y_step, count);
     });
   float* const made = &problem.made() == &problem.results  ? results
                       : &problem.made() == &problem.images ? images

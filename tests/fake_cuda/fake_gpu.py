@@ -24,6 +24,18 @@ CALM = ("--optimizer", "sgd", "--learning-rate", 0.001)
 HOSTS_RATE = ("--schedule", "cosine")  # which the host computes of the GPU's step: a fence waits for that
 
 
+WHOLE = os.environ.get("KOLO_TEST_WHOLE") == "1"  # by night: sweeps try every place, not some of each kind
+
+
+def of_each_kind(calls, first=1, last=None):
+    """Numbers, from 1, of the calls from `first` to `last` that a sweep lets fail: of each function the first, the one in the
+    middle and the last, by night all."""
+    places = {}
+    for k in range(first, len(calls) + 1 if last is None else last + 1):
+        places.setdefault(calls[k - 1], []).append(k)
+    return sorted({k for of_name in places.values() for k in (of_name if WHOLE else (of_name[0], of_name[len(of_name) // 2], of_name[-1]))})
+
+
 def write_digits(folder, count=128):
     """Images with a bright bar where the label says, and no test samples: host twins are slow to evaluate."""
     chance = random.Random(1)

@@ -2,10 +2,10 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <numeric>
 #include <set>
@@ -19,7 +19,7 @@ namespace kolo::fake_cuda {
 namespace {
 
 constexpr std::size_t kAddresses = std::size_t{1} << 36;  // of each GPU; none is used twice
-constexpr std::size_t kPage = 4096, kPoisoned = std::size_t{32} << 20;
+constexpr std::size_t kPage = 4096, kPoisoned = std::size_t{32} << 20, kPoison = std::size_t{1} << 20;
 
 struct Block {
   int gpu = -1;  // −1: pinned
@@ -104,6 +104,26 @@ Memory& memory() {
 thread_local bool names = false;
 thread_local std::set<const void*> named;
 
+// kPoison bytes 0xff, numbers that are none. Mapped again and again they poison memory of which a process
+// pays only for the pages that it touches: writing them was half of what most tests of a few steps did.
+int poison() {
+  static const int file = [] {
+    const int made = memfd_create("poison", MFD_CLOEXEC);
+    const std::vector<char> bytes(kPoison, '\xff');
+    if (made < 0 || write(made, bytes.data(), kPoison) != static_cast<ssize_t>(kPoison))
+      report("the host has no file of {} bytes to poison memory with", kPoison);
+    return made;
+  }();
+  return file;
+}
+
+void fill_with_poison(char* host, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += kPoison)
+    if (mmap(host + at, std::min(kPoison, bytes - at), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+             poison(), 0) == MAP_FAILED)
+      report("{} bytes of device memory cannot be poisoned", bytes);
+}
+
 // The block that begins at or before an address and has not ended there; nullptr where there is none.
 std::pair<const char* const, Block>* block_at(const void* address) {
   const char* const asked = static_cast<const char*>(address);
@@ -144,7 +164,7 @@ void* take_memory(int gpu, std::size_t bytes) {
   void* const host =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (host == MAP_FAILED) report("the host has no {} bytes to play device memory", bytes);
-  std::memset(host, 0xff, std::min(bytes, kPoisoned));
+  fill_with_poison(static_cast<char*>(host), std::min(bytes, kPoisoned));
   char* const address = all.addresses + g * kAddresses + all.used[g];
   all.used[g] += (bytes + 2 * kPage - 1) / kPage * kPage;  // a page between two blocks belongs to none
   if (all.used[g] > kAddresses) report("the addresses of GPU {} are used up", gpu);
