@@ -156,9 +156,9 @@ class Hosts:
         enter = ["nsenter", "--target", str(self._first[host].pid), "--net", "--uts", "--mount", "--ipc", f"--wd={os.getcwd()}"]
         return subprocess.Popen([*enter, *map(str, command)], env=environment, **{"stdin": subprocess.DEVNULL, **options})
 
-    def run(self, command, host="node1", env=None, deadline=60):
-        """Runs it to its end: exit code, stdout and stderr."""
-        return finish(self.popen(command, host, env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True), deadline)
+    def run(self, command, host="node1", env=None, deadline=60, state=str):
+        """Runs it to its end: exit code, stdout and stderr. state: as of finish()."""
+        return finish(self.popen(command, host, env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True), deadline, state)
 
     def link(self, host, state):
         """state: "down" or "up", as if a cable were pulled; neither side is told that connections are gone."""
@@ -224,13 +224,15 @@ class Result:
         return f"exit code {self.code}\nstdout: {self.out[-4000:]}\nstderr: {self.err[-4000:]}"
 
 
-def finish(process, deadline=60):
+def finish(process, deadline=60, state=str):
+    """state: where the deadline passes, what it returns stands in the error; it is called while the process still runs."""
     try:
         out, err = process.communicate(timeout=deadline * SLOWDOWN)
     except subprocess.TimeoutExpired as late:
+        then = state()
         process.kill()  # what it has started goes with its host
         said = [(text or b"").decode(errors="replace") for text in (late.stdout, late.stderr)]
-        raise AssertionError(f"not over within {deadline * SLOWDOWN} s\n{Result(None, *said)}") from None
+        raise AssertionError(f"not over within {deadline * SLOWDOWN} s\n{Result(None, *said)}\n{then}") from None
     return Result(process.returncode, out, err)
 
 
