@@ -18,7 +18,6 @@ import shutil
 import subprocess
 import sys
 import time
-import unittest
 
 import hosts
 
@@ -38,18 +37,18 @@ CONF = {
     "KillWait": 5, "SlurmdTimeout": 15, "SchedulerType": "sched/backfill", "SchedulerParameters": "batch_sched_delay=1,bf_interval=1,sched_min_interval=100000"}
 
 
-def enter():
+def enter(parts=1):
     """As hosts.enter(); also skips where Slurm is missing."""
     if not all(map(shutil.which, PROGRAMS)):
         print(f"skipped: packages are missing: {PACKAGES} (scripts/install_deps.sh --dev)")
         sys.exit(hosts.SKIPPED)
-    hosts.enter()
+    hosts.enter(parts)
 
 
-def main():
-    """For a file of tests."""
-    enter()
-    unittest.main()
+def main(parts=1):
+    """As hosts.main()."""
+    enter(parts)
+    hosts.run_tests()
 
 
 class LabFault(Exception):

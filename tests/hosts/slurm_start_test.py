@@ -203,4 +203,4 @@ class SlowSite(slurm.LabTest):
 
 
 if __name__ == "__main__":
-    slurm.main()
+    slurm.main(parts=2)
