@@ -68,4 +68,4 @@ class Operations(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    hosts.main()
+    hosts.main(parts=2)

@@ -127,7 +127,7 @@ class ElasticTest(hosts.FolderTest):
         job.wait_for(rf"^rank {rank} on {host} is gone \(last step \d+\)$")
         job.wait_for(r"^kolorun: the job ended with exit code 137; restart 1 of 3$")
         _, at = job.wait_for(r"^starts at step \d+$", times=2)
-        self.assertLess(at - killed, 4 * hosts.SLOWDOWN, job.text())
+        self.assertLess(at - killed, 8 * hosts.SLOWDOWN, job.text())
 
     def kill_rank(self, rank, number=signal.SIGKILL):
         os.kill(self.cluster.rank_pids(SLEEPY)[rank], number)

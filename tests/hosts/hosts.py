@@ -22,6 +22,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -156,9 +157,9 @@ class Hosts:
         enter = ["nsenter", "--target", str(self._first[host].pid), "--net", "--uts", "--mount", "--ipc", f"--wd={os.getcwd()}"]
         return subprocess.Popen([*enter, *map(str, command)], env=environment, **{"stdin": subprocess.DEVNULL, **options})
 
-    def run(self, command, host="node1", env=None, deadline=60):
-        """Runs it to its end: exit code, stdout and stderr."""
-        return finish(self.popen(command, host, env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True), deadline)
+    def run(self, command, host="node1", env=None, deadline=60, state=str):
+        """Runs it to its end: exit code, stdout and stderr. state: as of finish()."""
+        return finish(self.popen(command, host, env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True), deadline, state)
 
     def link(self, host, state):
         """state: "down" or "up", as if a cable were pulled; neither side is told that connections are gone."""
@@ -224,13 +225,15 @@ class Result:
         return f"exit code {self.code}\nstdout: {self.out[-4000:]}\nstderr: {self.err[-4000:]}"
 
 
-def finish(process, deadline=60):
+def finish(process, deadline=60, state=str):
+    """state: where the deadline passes, what it returns stands in the error; it is called while the process still runs."""
     try:
         out, err = process.communicate(timeout=deadline * SLOWDOWN)
     except subprocess.TimeoutExpired as late:
+        then = state()
         process.kill()  # what it has started goes with its host
         said = [(text or b"").decode(errors="replace") for text in (late.stdout, late.stderr)]
-        raise AssertionError(f"not over within {deadline * SLOWDOWN} s\n{Result(None, *said)}") from None
+        raise AssertionError(f"not over within {deadline * SLOWDOWN} s\n{Result(None, *said)}\n{then}") from None
     return Result(process.returncode, out, err)
 
 
@@ -256,14 +259,17 @@ def cannot():
     return f"namespaces cannot be made: {(probe.stderr.strip() or 'no reason given').splitlines()[-1]}" if probe.returncode else ""
 
 
-def enter():
-    """Runs this program again inside of namespaces of its own and ends with it; there, it returns."""
-    if os.environ.pop("INSIDE_TEST_HOSTS", None) is None:
+def enter(parts=1):
+    """Runs this program again inside of namespaces of its own and ends with it; there, it returns. parts: as of main()."""
+    inside = os.environ.pop("INSIDE_TEST_HOSTS", None)
+    if inside is None:
         reason = cannot()
         if reason:
             print(f"skipped: {reason}")
             sys.exit(SKIPPED)
-        sys.exit(run_inside())
+        sys.exit(run_inside(parts if len(sys.argv) == 1 else 1))
+    global PART
+    PART = tuple(map(int, inside.split("/")))
     # Mounts that only this program and its hosts see.
     for folder in ("/run", "/etc/ssh"):
         sh("mount", "-t", "tmpfs", "tmpfs", folder)
@@ -284,22 +290,53 @@ def enter():
     sh("ip", "link", "set", "switch", "up")
 
 
-def run_inside():
+def run_inside(parts):
     # The shell is the first process there: its end is everybody's. It takes in processes whose parents have ended.
     first = ["sh", "-c", '"$@"; exit $?', "sh", sys.executable, *sys.argv]
     spaces = ["unshare", "--net", "--mount", "--pid", "--uts", "--fork", "--kill-child", "--mount-proc"]
     end_with_parent = lambda: ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    child = subprocess.Popen([*spaces, *first], env={**os.environ, "INSIDE_TEST_HOSTS": "1"}, preexec_fn=end_with_parent)
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"} if parts > 1 else {}
+    children = [subprocess.Popen([*spaces, *first], env={**os.environ, "INSIDE_TEST_HOSTS": f"{number}/{parts}"}, preexec_fn=end_with_parent, **output)
+                for number in range(parts)]
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, lambda number, _: (child.kill(), sys.exit(128 + number)))
-    code = child.wait()
+        signal.signal(number, lambda number, _: ([child.kill() for child in children], sys.exit(128 + number)))
+
+    def hand_on(child, number):
+        for line in child.stdout:
+            sys.stdout.write(f"part {number + 1}: {line}")
+            sys.stdout.flush()
+
+    readers = [threading.Thread(target=hand_on, args=(child, number)) for number, child in enumerate(children)] if parts > 1 else []
+    for reader in readers:
+        reader.start()
+    codes = [child.wait() for child in children]
+    for reader in readers:
+        reader.join()
+    code = max(codes, key=lambda code: (code not in (0, SKIPPED), abs(code)))
     return code if code >= 0 else 128 - code
 
 
-def main():
-    """For a file of tests."""
-    enter()
-    unittest.main()
+class Part(unittest.TestLoader):
+    """Every parts-th test of a file."""
+
+    def __init__(self, number, parts):
+        super().__init__()
+        self.number, self.parts, self.found = number, parts, 0
+
+    def getTestCaseNames(self, testCaseClass):
+        names = super().getTestCaseNames(testCaseClass)
+        first, self.found = self.found, self.found + len(names)
+        return [name for place, name in enumerate(names, first) if place % self.parts == self.number]
+
+
+def main(parts=1):
+    """For a file of tests. parts: so many of them run at the same time, each in hosts of its own: for those that wait more than they compute."""
+    enter(parts)
+    run_tests()
+
+
+def run_tests():
+    unittest.main(testLoader=Part(*PART), verbosity=2)  # a line for each test: where one hangs, CI's text names those before it
 
 
 def command_line():

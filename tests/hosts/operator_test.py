@@ -231,4 +231,4 @@ class BatchSystems(hosts.FolderTest):
 
 
 if __name__ == "__main__":
-    hosts.main()
+    hosts.main(parts=2)

@@ -18,13 +18,14 @@ import shutil
 import subprocess
 import sys
 import time
-import unittest
 
 import hosts
 
 PROGRAMS = ("/usr/sbin/slurmctld", "/usr/sbin/slurmd", "/usr/sbin/munged", "srun", "sbatch", "scontrol")
 PACKAGES = "slurm-wlm munge"
 UP_S = 30
+STATE_S = 10  # of a command that asks for the state
+CLEAR_S = 60  # beyond KillWait
 
 CONF = {
     "ClusterName": "lab", "SlurmctldHost": "node1", "SlurmUser": "root", "AuthType": "auth/munge",
@@ -36,18 +37,18 @@ CONF = {
     "KillWait": 5, "SlurmdTimeout": 15, "SchedulerType": "sched/backfill", "SchedulerParameters": "batch_sched_delay=1,bf_interval=1,sched_min_interval=100000"}
 
 
-def enter():
+def enter(parts=1):
     """As hosts.enter(); also skips where Slurm is missing."""
     if not all(map(shutil.which, PROGRAMS)):
         print(f"skipped: packages are missing: {PACKAGES} (scripts/install_deps.sh --dev)")
         sys.exit(hosts.SKIPPED)
-    hosts.enter()
+    hosts.enter(parts)
 
 
-def main():
-    """For a file of tests."""
-    enter()
-    unittest.main()
+def main(parts=1):
+    """As hosts.main()."""
+    enter(parts)
+    hosts.run_tests()
 
 
 class LabFault(Exception):
@@ -58,7 +59,7 @@ class Slurm:
     """With Slurm(hosts.Hosts(2)) as slurm: …  conf: further lines of slurm.conf, partitions: the words behind PartitionName."""
 
     def __init__(self, cluster, cpus=2, partitions=("main Default=YES",), **conf):
-        self.cluster, self._daemons = cluster, []
+        self.cluster, self._daemons, self._broken = cluster, [], None
         names = cluster.names
         lines = [f"{key}={value}" for key, value in {**CONF, **conf}.items()]
         lines += [f"NodeName={name} CPUs={cpus} Boards=1 SocketsPerBoard=1 CoresPerSocket={cpus} ThreadsPerCore=1 State=UNKNOWN" for name in names]
@@ -83,7 +84,7 @@ class Slurm:
             self._start(self.cluster.popen, ["/usr/sbin/slurmctld", "-D", "-c"])
             for name in self.cluster.names:
                 self._start(self.cluster.popen, ["/usr/sbin/slurmd", "-D", "-N", name], host=name)
-            self._wait_until_up()
+            self._wait_until_idle()
         except BaseException:
             self.__exit__()
             raise
@@ -99,19 +100,47 @@ class Slurm:
     def _start(self, how, command, **options):
         self._daemons.append(how(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options))
 
-    def _wait_until_up(self):
-        deadline = time.monotonic() + UP_S * hosts.SLOWDOWN
+    def _wait_until_idle(self, seconds=UP_S):
+        deadline = time.monotonic() + seconds * hosts.SLOWDOWN
         while True:
-            said = self.run(["sinfo", "-h", "-o", "%D %T"])
+            said = self.cluster.run(["sinfo", "-h", "-o", "%D %T"])
             if said.out.split("\n")[0] == f"{len(self.cluster.names)} idle":
                 break
             if time.monotonic() > deadline:
-                logs = "\n".join(log.read_text()[-1500:] for log in pathlib.Path("/run/slurm").glob("*.log"))
-                raise LabFault(f"Slurm is not up: {said}\n{logs}")
+                raise LabFault(f"Slurm's hosts are not idle: {said}\n{self.state()}")
             time.sleep(0.1)
 
     def run(self, command, host="node1", env=None, deadline=60):
-        return self.cluster.run(command, host, env, deadline)
+        """As Hosts.run. Where the deadline passes, the error has the lab's state, and the lab is cleared for the next command."""
+        if self._broken:
+            raise LabFault(f"an earlier test has left the lab unusable: {self._broken}")
+        try:
+            return self.cluster.run(command, host, env, deadline, self.state)
+        except AssertionError:
+            self.clear()
+            raise
+
+    def state(self):
+        """For the text of a failure: the queue, the ends of the daemons' logs, and all processes on the hosts."""
+        def told(*command):
+            try:
+                return self.cluster.run(command, deadline=STATE_S).out
+            except AssertionError as late:
+                return f"{' '.join(command)}: {late}"
+
+        logs = sorted(pathlib.Path("/run/slurm").glob("*.log"), key=lambda log: log.name != "slurmctld.log")
+        ends = ["\n".join([f"-- the end of {log.name}", *log.read_text(errors="replace").splitlines()[-(40 if number == 0 else 12):]])
+                for number, log in enumerate(logs)]
+        tree = [line[:240] for line in told("ps", "-e", "--forest", "-o", "pid,stat,wchan:20,etimes,args").splitlines()]
+        return "\n".join(["-- squeue", told("squeue", "--all", "--long"), told("sinfo", "--Node", "--long"), *ends, "-- processes", *tree])
+
+    def clear(self):
+        """Cancels what is left in the queue. A command that is killed leaves its job there, and the next one would wait for its hosts."""
+        try:
+            self.cluster.run(["scancel", "--user=root"], deadline=STATE_S)
+            self._wait_until_idle(CLEAR_S)
+        except (AssertionError, LabFault) as fault:
+            self._broken = str(fault)
 
     def popen(self, command, **options):
         return self.cluster.popen(command, **options)
@@ -152,16 +181,35 @@ class Slurm:
         return self.show(job)
 
 
-class StoppedJobs(hosts.FolderTest):
-    """Tests of jobs that Slurm stops, on two hosts: one of the partition `urgent` has its jobs preempt those of `main`."""
+class LabTest(hosts.FolderTest):
+    """Tests that share a lab. One that fails tells the lab's state, and leaves nothing in its queue to those behind it."""
+
+    @classmethod
+    def make_lab(cls):
+        raise NotImplementedError
 
     @classmethod
     def setUpClass(cls):
-        cls.lab = Slurm(hosts.Hosts(2), partitions=("main Default=YES PriorityTier=1 GraceTime=20 PreemptMode=REQUEUE",
-                                                    "urgent PriorityTier=2 PreemptMode=OFF"),
-                        PreemptType="preempt/partition_prio", PreemptMode="REQUEUE")
+        cls.lab = cls.make_lab()
         cls.lab.__enter__()
         cls.addClassCleanup(cls.lab.__exit__)
+
+    def run(self, result=None):
+        faults = lambda: len(result.failures) + len(result.errors)
+        before = faults()
+        super().run(result)
+        if faults() > before and hasattr(self, "lab"):
+            print(f"the lab after {self.id()}:\n{self.lab.state()}", flush=True)
+            self.lab.clear()
+
+
+class StoppedJobs(LabTest):
+    """Tests of jobs that Slurm stops, on two hosts: one of the partition `urgent` has its jobs preempt those of `main`."""
+
+    @classmethod
+    def make_lab(cls):
+        return Slurm(hosts.Hosts(2), partitions=("main Default=YES PriorityTier=1 GraceTime=20 PreemptMode=REQUEUE", "urgent PriorityTier=2 PreemptMode=OFF"),
+                     PreemptType="preempt/partition_prio", PreemptMode="REQUEUE")
 
     def submit_command(self, *command, options=(), env=None):
         return self.lab.submit(f"exec {' '.join(map(str, command))}\n", "-N2", "-n2", *options, env=env)

@@ -6,7 +6,6 @@ import pathlib
 import re
 import tempfile
 import time
-import unittest
 
 import hosts
 import slurm
@@ -18,12 +17,10 @@ PAGE = FOLDER.parents[1] / "docs" / "batch_systems.md"
 KOLORUN = hosts.BIN / "kolorun"
 
 
-class Start(unittest.TestCase):
+class Start(slurm.LabTest):
     @classmethod
-    def setUpClass(cls):
-        cls.lab = slurm.Slurm(hosts.Hosts(3))
-        cls.lab.__enter__()
-        cls.addClassCleanup(cls.lab.__exit__)
+    def make_lab(cls):
+        return slurm.Slurm(hosts.Hosts(3))
 
     def output_of(self, *command, **options):
         result = self.lab.run(command, **options)
@@ -35,6 +32,17 @@ class Start(unittest.TestCase):
         lines = self.output_of(*command, *TOPOLOGY).splitlines()
         ranks = [json.loads(line) for line in lines if line.startswith("{")]
         return sorted((r["rank"], r["hostname"], r["local_rank"]) for r in ranks)
+
+    def test_a_command_that_hangs_shows_why_and_leaves_the_hosts_to_the_next_one(self):
+        holder = self.lab.popen(["salloc", "-Q", "-N3", "-n6", "sleep", "1000"])
+        self.addCleanup(holder.wait)
+        self.addCleanup(holder.kill)  # salloc leaves its command alone when the job is cancelled
+        self.lab.wait_for(lambda: "RUNNING" in self.lab.run(["squeue", "-h", "-o", "%T"]).out)
+        with self.assertRaises(AssertionError) as raised:
+            self.lab.run(["srun", "-N3", "-n6", "hostname"], deadline=1)
+        for words in ("not over within 1 s", "-- squeue", "PENDING", "-- the end of slurmctld.log", "-- the end of node3.log", "sleep 1000"):
+            self.assertIn(words.replace("1 s", f"{hosts.SLOWDOWN} s"), str(raised.exception))
+        self.assertEqual(sorted(self.output_of("srun", "-N3", "-n3", "hostname").split()), ["node1", "node2", "node3"])
 
     def test_srun_gives_each_rank_its_place(self):
         self.assertEqual(self.places("srun", "--mpi=pmix", "-N3", "-n6", "--distribution=block"),
@@ -170,43 +178,49 @@ class Start(unittest.TestCase):
         self.assertIn("on node", self.lab.output(job))
 
 
-class ManyNodes(unittest.TestCase):
+class ManyNodes(slurm.LabTest):
+    @classmethod
+    def make_lab(cls):
+        return slurm.Slurm(hosts.Hosts(33))
+
     def test_more_nodes_than_a_command_line_names_have_their_ranks_in_order(self):
-        with slurm.Slurm(hosts.Hosts(33)) as lab:
-            for launcher in ("srun", "mpirun"):
-                with self.subTest(launcher=launcher):
-                    result = lab.run(["salloc", "-Q", "-N33", "-n66", KOLORUN, "--prefix", "always", "--launcher", launcher, "hostname"])
-                    self.assertEqual(sorted(result.out.splitlines()), sorted(f"[{rank}] node{rank // 2 + 1}" for rank in range(66)), result)
+        for launcher in ("srun", "mpirun"):
+            with self.subTest(launcher=launcher):
+                result = self.lab.run(["salloc", "-Q", "-N33", "-n66", KOLORUN, "--prefix", "always", "--launcher", launcher, "hostname"])
+                self.assertEqual(sorted(result.out.splitlines()), sorted(f"[{rank}] node{rank // 2 + 1}" for rank in range(66)), result)
 
 
-class SlowSite(unittest.TestCase):
-    """Slurm kills what does not end at SIGTERM after half a minute, as it does on most sites."""
+class SlowSite(slurm.LabTest):
+    """Slurm kills what does not end at SIGTERM after half a minute, as it does on most sites. Each job has hosts that no job had before:
+    those of the last one are not free for so long."""
+
+    @classmethod
+    def make_lab(cls):
+        return slurm.Slurm(hosts.Hosts(6), KillWait=30)
 
     def test_ranks_that_do_not_end_after_a_loss_are_ended_by_kolorun(self):
         """A second after it. Each rank tells the time, until it is killed."""
         ticks = "trap '' TERM; while date +%s.%N; do sleep 0.1; done"
         dies = f"if [ $SLURM_PROCID = 1 ]; then sleep 0.5; date +%s.%N; kill -9 $$; fi; {ticks}"
-        with slurm.Slurm(hosts.Hosts(2), KillWait=30) as lab:
-            for options in ((), ("--stopped-exit-code", 75)):  # srun ends no rank then
-                with self.subTest(options=options):
-                    result = lab.run(["salloc", "-Q", "-N2", "-n2", KOLORUN, "-q", *options, "sh", "-c", dies])
-                    self.assertEqual(result.code, 137, result)
-                    self.assertIn("rank 1 on node2 is gone", result.err)
-                    last = {rank: float(time) for rank, time in re.findall(r"^\[(\d)\] (\S+)$", result.out, re.MULTILINE)}
-                    print(f"the other rank lived for {last['0'] - last['1']:.1f} s", flush=True)
-                    self.assertLess(last["0"] - last["1"], 5 * hosts.SLOWDOWN, result)
+        for options in ((), ("--stopped-exit-code", 75)):  # srun ends no rank then
+            with self.subTest(options=options):
+                result = self.lab.run(["salloc", "-Q", "-N2", "-n2", KOLORUN, "-q", *options, "sh", "-c", dies])
+                self.assertEqual(result.code, 137, result)
+                self.assertRegex(result.err, r"rank 1 on node\d is gone")
+                last = {rank: float(time) for rank, time in re.findall(r"^\[(\d)\] (\S+)$", result.out, re.MULTILINE)}
+                print(f"the other rank lived for {last['0'] - last['1']:.1f} s", flush=True)
+                self.assertLess(last["0"] - last["1"], 5 * hosts.SLOWDOWN, result)
 
     def test_a_job_starts_again_although_a_rank_of_the_last_start_does_not_end(self):
         fails = 'echo starts; if [ $SLURM_PROCID = 1 ]; then sleep 0.5; exit 3; fi; trap "" TERM; while sleep 0.1; do :; done'
-        with slurm.Slurm(hosts.Hosts(2), KillWait=30) as lab:
-            began = time.monotonic()
-            result = lab.run(["salloc", "-Q", "-N2", "-n2", KOLORUN, "-q", "--restarts", 1, "sh", "-c", fails])
-            self.assertLess(time.monotonic() - began, 30 * hosts.SLOWDOWN, result)
-            self.assertEqual(result.code, 3, result)
-            self.assertEqual(result.out.count("starts"), 4, result)
-            self.assertEqual(result.err.count("rank 1 on node2 ended with exit code 3"), 2, result)
-            self.assertNotIn("is gone", result.err)
+        began = time.monotonic()
+        result = self.lab.run(["salloc", "-Q", "-N2", "-n2", KOLORUN, "-q", "--restarts", 1, "sh", "-c", fails])
+        self.assertLess(time.monotonic() - began, 30 * hosts.SLOWDOWN, result)
+        self.assertEqual(result.code, 3, result)
+        self.assertEqual(result.out.count("starts"), 4, result)
+        self.assertEqual(len(re.findall(r"rank 1 on node\d ended with exit code 3", result.err)), 2, result)
+        self.assertNotIn("is gone", result.err)
 
 
 if __name__ == "__main__":
-    slurm.main()
+    slurm.main(parts=2)

@@ -74,10 +74,16 @@ class TwoTrainings(Folder):
         self.assertFalse((self.folder / "checkpoint.lock").exists())
 
     def test_kolorun_restarts_a_killed_job_in_its_folder(self):
-        process = start(*self.train, "--steps", 600, "--save-steps", 20, launcher=kolorun(2, "--restarts", "1"))
-        wait_for(lambda: len(self.checkpoints()) >= 2)
-        os.kill(rank_processes(process)[1], signal.SIGKILL)
-        self.assertEqual(self.assert_ok(finish(process)).done["global_step"], 600)
+        process = self.train_in_the_background(launcher=kolorun(2, "--restarts", "1"))
+        killed = rank_processes(process)
+        os.kill(killed[1], signal.SIGKILL)
+        wait_for(lambda: len(again := rank_processes(process)) == 2 and not set(again.values()) & set(killed.values()))
+        saved = self.checkpoints()[-1]
+        wait_for(lambda: self.checkpoints()[-1] > saved)
+        process.send_signal(signal.SIGTERM)
+        result = self.assert_ok(finish(process))
+        self.assertIn("restart 1 of 1", result.err)
+        self.assertGreater(result.done["global_step"], saved)
 
 
 class ReadOnly(Folder):

@@ -8,7 +8,7 @@ import time
 import unittest
 
 from data_test import png
-from programs import SLOWDOWN, SOURCE, ProgramTest, finish, run, start
+from programs import SLOWDOWN, SOURCE, ProgramTest, TrainedTest, finish, run, start
 
 SMALL = ("--data", "generated", "--threads", 1)
 TEXT = "".join(random.Random(1).choices("abcde", k=4000))
@@ -193,11 +193,16 @@ class Defaults(Config):
         self.assertEqual(self.rates(result), fresh)
 
 
-class Differs(Config):
+class Differs(TrainedTest, Config):
+    @classmethod
+    def train_once(cls, folder):
+        first = cls()
+        first.folder, first.ck = folder, folder / "ck"
+        return first.train("--model", "mlp", "--data", first.table("own"), "--steps", 3, "--learning-rate", 0.001, "--batch-size", 8)
+
     def setUp(self):
         super().setUp()
-        self.own = self.table("own")
-        self.assert_ok(self.train("--model", "mlp", "--data", self.own, "--steps", 3, "--learning-rate", 0.001, "--batch-size", 8))
+        self.own = self.trained / "own"
 
     def test_another_model_is_refused(self):
         for mode in (("--evaluate",), ("--steps", 5)):

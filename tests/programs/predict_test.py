@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 """kolo-train --predict and --prompt: what a trained folder says of new files."""
+import atexit
 import base64
 import csv
+import functools
 import gzip
 import json
+import os
+import pathlib
 import random
 import re
 import shutil
 import struct
 import subprocess
+import tempfile
 import unittest
 
 from data_test import npy, png
@@ -25,6 +30,13 @@ def light(kind, numbers, side=28):
     return [[at(x) + numbers.randrange(40) for x in range(side)] for _ in range(side)]
 
 
+@functools.cache
+def shared_folder():
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="kolo-test-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 class Predict(ProgramTest):
     def setUp(self):
         super().setUp()
@@ -39,12 +51,17 @@ class Predict(ProgramTest):
         return path
 
     def train_on_photographs(self):
-        photos = self.folder / "photos"
-        for split, count in (("train", 24), ("test", 2)):
-            for kind in CLASSES:
-                for i in range(count):
-                    self.picture(photos / split / kind / f"{i}.png", kind)
-        self.assert_ok(self.ask("--model", "lenet", "--data", photos, "--batch-size", 8, "--epochs", 3))
+        """Once: each test has the trained folder, of whose weights no test changes a byte, and sees the same photographs."""
+        photos, trained = (shared_folder() / name for name in ("photos", "trained"))
+        if not trained.exists():
+            for split, count in (("train", 24), ("test", 2)):
+                for kind in CLASSES:
+                    for i in range(count):
+                        self.picture(photos / split / kind / f"{i}.png", kind)
+            self.assert_ok(run("kolo-train", "--checkpoint-dir", trained, "--threads", 1, "--model", "lenet", "--data", photos, "--batch-size", 8, "--epochs", 3))
+        (self.folder / "photos").symlink_to(photos)
+        shutil.copytree(trained, self.ck, copy_function=lambda file, copy: (os.link if file.endswith(".safetensors") else shutil.copy2)(file, copy))
+        self.numbers.seed(2)
 
     def train_on_table(self):
         folder = self.folder / "table"

@@ -126,3 +126,22 @@ class ProgramTest(unittest.TestCase):
         self.assertNotIn("terminate called", result.err)
         for word in words:
             self.assertIn(word, own[0])
+
+
+class TrainedTest(ProgramTest):
+    """The folder of each test is a copy of one that was trained once."""
+
+    @classmethod
+    def train_once(cls, folder):
+        """Fills the folder; the result of the last program."""
+        raise NotImplementedError
+
+    @classmethod
+    def setUpClass(cls):
+        cls.trained = pathlib.Path(tempfile.mkdtemp(prefix="kolo-test-"))
+        cls.addClassCleanup(shutil.rmtree, cls.trained, ignore_errors=True)
+        cls.assert_ok(cls(), cls.train_once(cls.trained))
+
+    def setUp(self):
+        super().setUp()
+        shutil.copytree(self.trained, self.folder, dirs_exist_ok=True)
