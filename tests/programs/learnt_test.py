@@ -86,6 +86,24 @@ class Learnt(DataFiles):
         self.assertRegex(self.assert_ok(self.ask("--evaluate", "--data", moved)).err, r"the training has learnt from about (8\d|9\d) % of this text")
         self.assertRegex(self.assert_ok(self.ask("--data", moved, "--steps", 3)).err, r"the training has learnt from about (9\d|100) % of this text for testing, as where")
 
+    def test_lines_of_a_text_that_were_drawn_at_random_are_told(self):
+        def lines(count):
+            return [" ".join("".join(self.numbers.choice("abcdefgh") for _ in range(self.numbers.randrange(3, 9))) for _ in range(6)) for _ in range(count)]
+
+        learnt, other = lines(1000), self.folder / "other.txt"
+        text = self.folder / "text.txt"
+        text.write_text("\n".join(learnt))
+        self.assert_ok(self.train("gpt", text, "--width", 8, "--heads", 1, "--layers", 1, "--context", 16, "--checkpoint-dir", self.ck))
+        for asked, is_told in ((self.numbers.sample(learnt[:850], 300), True), (self.numbers.sample(learnt[:850], 200) + lines(100), True), (lines(300), False), (learnt[:2] + lines(300), False)):
+            self.numbers.shuffle(asked)
+            other.write_text("\n".join(asked))
+            said = self.assert_ok(self.ask("--evaluate", "--data", other)).err
+            self.assertEqual("64 lines that the training had are among these" in said, is_told, said)
+            self.assertNotIn(LEARNT, said, "no passage is whole")
+        self.numbers.shuffle(learnt)
+        other.write_text("\n".join(learnt))
+        self.assertRegex(self.assert_ok(self.ask("--data", other, "--steps", 3)).err, rf"{LEARNT} about \d+ of these \d+ lines for testing, as where rows were moved")
+
     def test_samples_of_several_starts_are_counted_together(self):
         first, second = self.rows(200), self.rows(200)
         self.assert_ok(self.train("mlp", self.table("a,label", first, "first.csv"), "--checkpoint-dir", self.ck))
