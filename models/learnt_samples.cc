@@ -138,9 +138,12 @@ LearntCount learnt_among(const LearntSamples& learnt, std::span<const std::int64
   }
   const std::int64_t all = std::ssize(places);
   if (learnt.one_of == 1) asked = all;  // those that are not read are none of them
-  if (count < std::min(kFew, all) || count == 0 ||
-      !is_beyond_chance(static_cast<double>(count), static_cast<double>(asked), learnt.chance))
-    return {};
+  if (count < std::min(kFew, all) || count == 0) return {};
+  const auto is_beyond = [&](double chance) {
+    return is_beyond_chance(static_cast<double>(count), static_cast<double>(asked), chance);
+  };
+  const auto among = static_cast<std::int64_t>(learnt.marks.size() * learnt.one_of);
+  if (!is_beyond(learnt.chance) || !is_beyond(chance_of_asked(contents, among))) return {};
   if (learnt.one_of == 1) return {.samples = count};
   // Of pictures those of other lengths were not asked for, and they are none of them.
   const double each = contents.part ? static_cast<double>(learnt.one_of)

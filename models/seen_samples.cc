@@ -16,7 +16,7 @@
 namespace kolo::models::detail {
 namespace {
 
-constexpr std::size_t kMostKept = 64;
+constexpr std::size_t kMostKept = 64, kFewFound = 3;
 using Digests = std::set<std::uint64_t>;
 
 Digests set_of(const std::vector<std::uint64_t>& digests) { return {digests.begin(), digests.end()}; }
@@ -112,7 +112,6 @@ void add_estimate(Estimate& estimate, const SampleDigests& trained, const Sample
 }
 
 bool is_told(const Estimate& estimate, std::int64_t count) {
-  constexpr std::size_t kFewFound = 3;
   constexpr double kShareLearnt = 0.1;
   return estimate.has_most ||
          (estimate.found >= kFewFound && estimate.samples > kShareLearnt * static_cast<double>(count));
@@ -144,8 +143,14 @@ std::string told_count(const DataRequest& request, const LearntCount& learnt, st
 }
 
 // Whether all that the start has learnt from is at hand, and what is asked for can be found in it.
-bool is_known(const DataRequest& request, const SampleDigests& trained, const SampleContents& contents) {
+bool is_kept(const DataRequest& request, const SampleDigests& trained, const SampleContents& contents) {
   return request.learnt && trained.are_kept && can_be_found(contents);
+}
+
+// Whether the count of what is kept says all. A text's lines that were drawn at random are no passages of it;
+// the estimate finds them.
+bool is_known(const DataRequest& request, const SampleDigests& trained, const SampleContents& contents) {
+  return is_kept(request, trained, contents) && !contents.pieces;
 }
 
 // By all samples that are kept of the trainings; "" where these are none or few.
@@ -230,18 +235,17 @@ std::string learnt_before(const DataRequest& request, std::span<const std::int64
   bool was_asked = false;
   for (const SampleDigests& trained : request.trained) {
     if (!is_comparable(trained, contents) || is_same(trained, request, drawn, contents)) continue;
-    if (is_known(request, trained, contents)) {
-      if (std::exchange(was_asked, true)) continue;
+    if (is_kept(request, trained, contents) && !std::exchange(was_asked, true)) {
       const LearntCount learnt = contents.pieces
                                      ? learnt_among(*request.learnt, contents.drawn_pieces, *contents.pieces)
                                      : learnt_among(*request.learnt, drawn, contents);
       std::string text = told_count(request, learnt, std::ssize(drawn), contents.name, " for testing", kWhy);
       if (!text.empty()) return text;
-      continue;
     }
+    if (is_known(request, trained, contents)) continue;
     const Digests kept = set_of(trained.learnt);
     const std::size_t found = found_among(kept, trained, drawn, contents).size();
-    if (found == 0) continue;
+    if (found == 0 || (contents.pieces && found < kFewFound)) continue;
     const double learnt = learnt_of(trained, found, kept.size(), chance_of_twin(contents, std::ssize(drawn)));
     if (learnt == 0) continue;
     const std::int64_t some =

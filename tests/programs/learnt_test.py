@@ -86,6 +86,24 @@ class Learnt(DataFiles):
         self.assertRegex(self.assert_ok(self.ask("--evaluate", "--data", moved)).err, r"the training has learnt from about (8\d|9\d) % of this text")
         self.assertRegex(self.assert_ok(self.ask("--data", moved, "--steps", 3)).err, r"the training has learnt from about (9\d|100) % of this text for testing, as where")
 
+    def test_lines_of_a_text_that_were_drawn_at_random_are_told(self):
+        def lines(count):
+            return [" ".join("".join(self.numbers.choice("abcdefgh") for _ in range(self.numbers.randrange(3, 9))) for _ in range(6)) for _ in range(count)]
+
+        learnt, other = lines(1000), self.folder / "other.txt"
+        text = self.folder / "text.txt"
+        text.write_text("\n".join(learnt))
+        self.assert_ok(self.train("gpt", text, "--width", 8, "--heads", 1, "--layers", 1, "--context", 16, "--checkpoint-dir", self.ck))
+        for asked, is_told in ((self.numbers.sample(learnt[:850], 300), True), (self.numbers.sample(learnt[:850], 200) + lines(100), True), (lines(300), False), (learnt[:2] + lines(300), False)):
+            self.numbers.shuffle(asked)
+            other.write_text("\n".join(asked))
+            said = self.assert_ok(self.ask("--evaluate", "--data", other)).err
+            self.assertEqual("64 lines that the training had are among these" in said, is_told, said)
+            self.assertNotIn(LEARNT, said, "no passage is whole")
+        self.numbers.shuffle(learnt)
+        other.write_text("\n".join(learnt))
+        self.assertRegex(self.assert_ok(self.ask("--data", other, "--steps", 3)).err, rf"{LEARNT} about \d+ of these \d+ lines for testing, as where rows were moved")
+
     def test_samples_of_several_starts_are_counted_together(self):
         first, second = self.rows(200), self.rows(200)
         self.assert_ok(self.train("mlp", self.table("a,label", first, "first.csv"), "--checkpoint-dir", self.ck))
@@ -167,6 +185,49 @@ class Learnt(DataFiles):
         header = "a,b,label"
         self.assert_ok(self.train("mlp", self.table(header, measured(300)), "--checkpoint-dir", self.ck))
         self.assertNotIn(LEARNT, self.evaluated(self.table(header, measured(200), "other.csv"))[1])
+
+    def test_rows_of_idle_machines_are_chance(self):
+        def measured(count, machines, name):
+            rows = []
+            for _ in range(count):
+                machine = f"{name}{self.numbers.randint(1, machines)}"
+                rows.append(f"{machine},0,0,0,off" if self.numbers.random() < 0.3 else f"{machine},{self.numbers.gauss(1500, 90):.1f},{self.numbers.gauss(60, 5):.2f},{self.numbers.gammavariate(2, 1):.3f},on")
+            return rows
+
+        header = "machine,rpm,temp,vibration,label"
+        for machines, name in ((4, ""), (8, ""), (8, "M")):
+            self.ck, rows = self.folder / f"ck-{machines}{name}", measured(1000, machines, name)
+            said = self.assert_ok(self.train("mlp", self.table(header, rows), "--checkpoint-dir", self.ck)).err
+            self.assertNotIn("stand in the training", said)
+            new = measured(400, machines, name)
+            self.assertNotIn(LEARNT, self.evaluated(self.table(header, new, "new.csv"))[1])
+            self.assertIn(LEARNT, self.evaluated(self.table(header, self.drawn_rows(rows)[1][:200] + new[:200], "half.csv"))[1])
+
+    def test_new_rows_of_a_subgroup_are_not_told(self):
+        header = "class,sex,age,siblings,parents,port,label"
+
+        def passengers(numbers, count):
+            rows = []
+            for _ in range(count):
+                sex = numbers.choices(("male", "female"), (65, 35))[0]
+                rows.append((numbers.choices((1, 2, 3), (24, 20, 56))[0], sex, int(min(75, max(1, numbers.gauss(30, 12)))), numbers.choices((0, 1, 2), (70, 24, 6))[0],
+                             numbers.choices((0, 1, 2), (76, 14, 10))[0], numbers.choices("SCQ", (72, 19, 9))[0], int(numbers.random() < (0.75 if sex == "female" else 0.2))))
+            return rows
+
+        def said_of(rows):
+            return self.evaluated(self.table(header, [",".join(map(str, row)) for row in rows], "asked.csv"))[1]
+
+        def men(rows):
+            return [row for row in rows if row[:2] == (3, "male")]
+
+        for seed in (1, 4, 6, 7, 8):
+            self.ck, rows = self.folder / f"ck-{seed}", passengers(random.Random(seed), 1300)
+            self.assert_ok(self.train("mlp", self.table(header, [",".join(map(str, row)) for row in rows[:900]]), "--normalize", "--checkpoint-dir", self.ck))
+            self.assertNotIn(LEARNT, said_of(rows[900:]))
+            self.assertNotIn(LEARNT, said_of(men(rows[900:])))
+            learnt = self.drawn_rows(rows[:900])[1]
+            self.assertIn(f"{LEARNT} 147 of these 147 samples", said_of(men(learnt)[:147]))
+            self.assertIn(LEARNT, said_of(learnt[:200] + rows[900:1100]))
 
     def test_first_weights_that_have_learnt_what_is_drawn_for_testing_are_told(self):
         rows, before = self.rows(200), self.folder / "before"
