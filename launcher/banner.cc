@@ -255,7 +255,8 @@ void BannerReader::look_at_task(const EndedTask& task, bool is_stopped) {
   if (starts_with(task.what, kExited)) {
     const auto code = parse_int64(task.what.substr(kExited.size()));
     highest_code_ = std::max(highest_code_, static_cast<int>(code.value_or(0)));
-    if (!failed_rank_ && !is_stopped && code) failed_rank_ = {task.rank, task.host, static_cast<int>(*code)};
+    if (!failed_rank_ && !is_stopped && code)
+      failed_rank_ = {.rank = task.rank, .host = task.host, .code = static_cast<int>(*code), .is_task = true};
     return;
   }
   // Those are srun's own doing.

@@ -46,6 +46,7 @@ class BannerReader {
     std::string host = {};  // "": mpirun does not say
     int code = 0;           // 0: mpirun's own exit code has to do
     std::string how = {};   // it ended, where that is not by an exit code alone: "ended without MPI_Finalize"
+    bool is_task = false;   // srun has told, which numbers each component of a heterogeneous job from 0
   };
   /// What hydra's words have told of ranks, which another reader reads.
   void take(const DeadRank& dead) { dead_rank_ = dead; }

@@ -49,7 +49,7 @@ void JobEnd::tell_failed_rank(int exit_code, bool is_forced) {
   if (dead) return tell_dead();
   if (const auto& failed = banner.failed_rank())
     return tell(fmt::format(
-        "{} on {} {}", name_of(rank_of(failed->rank, failed->host)),
+        "{} on {} {}", name_of(failed->is_task ? rank_of(failed->rank, failed->host) : failed->rank),
         failed->host.empty() ? host_of(failed->rank) : failed->host,
         failed->how.empty() ? fmt::format("ended with exit code {}", failed->code) : failed->how));
   // mpirun's block that names the rank can be lost, with -q and after its block that there is one, too.

@@ -45,6 +45,7 @@ TEST(BannerOfSrun, TakesNoRankForDeadThatItKillsAfterAnotherHasFailed) {
   EXPECT_EQ(reader.failed_rank()->rank, 1);
   EXPECT_EQ(reader.failed_rank()->host, "node2");
   EXPECT_EQ(reader.failed_rank()->code, 3);
+  EXPECT_TRUE(reader.failed_rank()->is_task);
 }
 
 std::chrono::steady_clock::time_point time_of_test;

@@ -334,6 +334,7 @@ TEST(Banner, NamesTheErrorOfMpiThatEndedARank) {
     EXPECT_EQ(reader.failed_rank()->rank, 1);
     EXPECT_EQ(reader.failed_rank()->host, "node2");
     EXPECT_EQ(reader.failed_rank()->how, "was ended by an error in MPI_Send: MPI_ERR_RANK: invalid rank");
+    EXPECT_FALSE(reader.failed_rank()->is_task);
   }
 }
 
@@ -392,6 +393,7 @@ TEST(Banner, NamesTheRankThatMpirunSaysEndedWithAnExitCode) {
   ASSERT_TRUE(aborted.failed_rank());
   EXPECT_EQ(aborted.failed_rank()->rank, 1);
   EXPECT_EQ(aborted.failed_rank()->code, 4);
+  EXPECT_FALSE(aborted.failed_rank()->is_task);  // MPI names ranks of the whole job
 }
 
 TEST(Banner, IsSilentOnRanksThatStoppedWithTheirCode) {
