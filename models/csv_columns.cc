@@ -123,18 +123,14 @@ bool stands_among_rows(CsvFile& file, const Fields& first, const CsvOptions& opt
   Fields again;
   file.next(again);
   // Options that name a column have shown that these are names: here they count.
-  const auto places_in = [&](const std::string& numbers) {
-    std::set<std::size_t> places;
-    for (const std::string& one : names_in(numbers))
-      if (const auto number = parse_int64(one); number && *number >= 1 && *number <= std::ssize(first))
-        places.insert(static_cast<std::size_t>(*number - 1));
-    return places;
-  };
+  const auto numbered = [&](const std::string& one) { return place_of(one, first, /*has_names=*/false); };
   std::set<std::size_t> asked;  // all but those that are left out
   for (std::size_t i = 0; i < first.size(); ++i) asked.insert(i);
   for (const std::string& one : options.ignore)
-    for (const std::size_t place : places_in(one)) asked.erase(place);
-  std::set<std::size_t> labels = places_in(options.target);
+    if (const auto place = numbered(one)) asked.erase(*place);
+  std::set<std::size_t> labels;
+  for (const std::string& one : names_in(options.target))
+    if (const auto place = numbered(one)) labels.insert(*place);
   if (labels.empty()) labels.insert(usual_label(first).value_or(asked.empty() ? 0 : *asked.rbegin()));
   const auto is_found = [&](std::size_t place) { return bool{is_cell[place]}; };
   return std::all_of(labels.begin(), labels.end(), is_found) &&

@@ -37,8 +37,7 @@ std::optional<double> with_point(std::string_view field) {
 }  // namespace
 
 void check_utf8(const std::string& name, std::string_view text, char line_end) {
-  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
-    throw InvalidArgumentError("{}: it is UTF-16; save the table as UTF-8", name);
+  if (is_utf16(text)) throw InvalidArgumentError("{}: it is UTF-16; save the table as UTF-8", name);
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = utf8_length(text, at);
     if (length == 0)

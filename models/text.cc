@@ -42,8 +42,7 @@ Text Text::read(const std::string& path, std::string_view alphabet) {
   const std::string characters = InputFile(path).read_all(kMostTextBytes);
   if (characters.empty())
     throw InvalidArgumentError("{}: a text has at least one character; this file is empty", path);
-  if (characters.starts_with("\xff\xfe") || characters.starts_with("\xfe\xff"))
-    throw InvalidArgumentError("{}: it is UTF-16; save the text as UTF-8", path);
+  if (is_utf16(characters)) throw InvalidArgumentError("{}: it is UTF-16; save the text as UTF-8", path);
   if (const std::size_t zero = characters.find('\0'); zero != std::string::npos)
     throw InvalidArgumentError("{}: byte {} is 0, which no text has; a model learns from a text in UTF-8",
                                path, zero);

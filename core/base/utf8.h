@@ -6,6 +6,11 @@
 
 namespace kolo {
 
+/// Whether a text begins with the mark of UTF-16, in either order of its bytes.
+inline bool is_utf16(std::string_view text) {
+  return text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff");
+}
+
 /// Bytes of the character that begins at `at`; 0 for what is none.
 std::size_t utf8_length(std::string_view text, std::size_t at);
 

@@ -64,14 +64,14 @@ class Values(DataFiles):
             said = self.said_of(arrays(f"later{digits}", "test", digits))
             self.assertEqual(said.count("numbers to find: all numbers are whole in column 1"), digits == 0, said)
 
-    def test_flags_that_have_become_words_are_refused_and_the_reverse_is_counted(self):
-        def table(name, flags):
-            return self.table("a,flag,label", [f"{self.numbers.random()},{flags[i // 2 % 2]},{'ab'[i % 2]}" for i in range(60)], name)
+    def flags(self, name, flags):
+        return self.table("a,flag,label", [f"{self.numbers.random()},{flags[i // 2 % 2]},{'ab'[i % 2]}" for i in range(60)], name)
 
+    def test_flags_that_have_become_words_are_refused_and_the_reverse_is_counted(self):
         for trained, later in ((("0", "1"), ("no", "yes")), (("no", "yes"), ("0", "1")), (("0", "1"), ("False", "True"))):
             self.ck = self.folder / f"ck-{trained[0]}-{later[0]}"
-            self.assert_ok(self.train("mlp", table("first.csv", trained), "--checkpoint-dir", self.ck))
-            other = table("later.csv", later)
+            self.assert_ok(self.train("mlp", self.flags("first.csv", trained), "--checkpoint-dir", self.ck))
+            other = self.flags("later.csv", later)
             for asked in (self.ask("--predict", other), self.ask("--evaluate", "--data", other)):
                 if trained[0] == "0":
                     self.assertEqual(asked.code, 1)
@@ -81,12 +81,9 @@ class Values(DataFiles):
                     self.assertIn('column 2 "flag": 60 of 60 words are none of the training\'s, such as "0" in line 2; it had "no", "yes"', asked.err)
 
     def test_flags_in_other_letters_are_warned_of(self):
-        def table(name, flags):
-            return self.table("a,flag,label", [f"{self.numbers.random()},{flags[i // 2 % 2]},{'ab'[i % 2]}" for i in range(60)], name)
-
-        self.assert_ok(self.train("mlp", table("first.csv", ("False", "True")), "--checkpoint-dir", self.ck))
+        self.assert_ok(self.train("mlp", self.flags("first.csv", ("False", "True")), "--checkpoint-dir", self.ck))
         for flags, words in ((("FALSE", "TRUE"), '"FALSE" in line 2; it had "False", "True"; "False" looks like it'), (("False", "TRUE"), None)):
-            said = self.assert_ok(self.ask("--evaluate", "--data", table("later.csv", flags))).err
+            said = self.assert_ok(self.ask("--evaluate", "--data", self.flags("later.csv", flags))).err
             self.assertEqual("none of the training's" in said, words is not None, said)
             self.assertIn(words or '30 of the unknown word "TRUE"', said)
 
