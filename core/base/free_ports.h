@@ -5,7 +5,8 @@
 
 namespace kolo {
 
-/// Different ports, all held while the object lives; another process may take one afterwards.
+/// Different ports, all held while the object lives. Afterwards they are free for the servers they are meant
+/// for: connections of other programs get none of them, and other FreePorts of this machine begin elsewhere.
 class FreePorts {
  public:
   /// Throws UnavailableError with the system's reason where there are not so many.
