@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Clusters of real processes: the examples under kolorun, and kolo-server by itself."""
+import itertools
 import json
 import os
 import re
@@ -20,10 +21,14 @@ def run_cluster(jobs, program, *args):
     return subprocess.run(words, capture_output=True, text=True, timeout=DEADLINE_S, stdin=subprocess.DEVNULL, env=environment())
 
 
+PORTS = itertools.count(10_000 + os.getpid() * 32 % 20_000)  # below those that the system gives to connections
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    for port in PORTS:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return port
 
 
 class Examples(ProgramTest):
