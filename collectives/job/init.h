@@ -14,7 +14,8 @@ namespace kolo {
 /// uncaught exception (printed as `rank <r> on <host>: <text>`) end the whole job. Throws, the same on every
 /// rank: InvalidArgumentError for an option that does not parse, FailedPreconditionError with a table where
 /// the ranks differ. After that process() still tells the rank, so that one rank prints it. Main thread.
-/// Blocks until all ranks are here.
+/// Blocks until all ranks are here. MPI changes the environment meanwhile: a thread of the program that reads
+/// it at the same time (getenv) may crash.
 void init(int* argc, char*** argv);
 /// With options set in code; the environment's are not read.
 void init(int* argc, char*** argv, const EngineOptions& options);

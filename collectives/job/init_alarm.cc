@@ -27,9 +27,9 @@ bool is_first_rank() {
 
 }  // namespace
 
-InitAlarm::InitAlarm(StallLimits limits) {
-  if (limits.warning.count() > 0 || limits.abort.count() > 0)
-    thread_ = std::thread([=, this] { watch(limits); });
+InitAlarm::InitAlarm(StallLimits limits)
+    : limits_(limits), is_first_rank_(is_first_rank()), host_(process().hostname) {
+  if (limits.warning.count() > 0 || limits.abort.count() > 0) thread_ = std::thread([this] { watch(); });
 }
 
 InitAlarm::~InitAlarm() {
@@ -58,17 +58,17 @@ bool InitAlarm::is_over_after(Clock::time_point time) {
   return is_over_;
 }
 
-void InitAlarm::watch(StallLimits limits) {
+void InitAlarm::watch() {
   pthread_setname_np(pthread_self(), "kolo init");
   const auto begin = Clock::now();
-  const auto patience = limits.warning * (is_first_rank() ? 1 : 2);
-  if (patience.count() > 0 && (limits.abort.count() == 0 || patience < limits.abort)) {
+  const auto patience = limits_.warning * (is_first_rank_ ? 1 : 2);
+  if (patience.count() > 0 && (limits_.abort.count() == 0 || patience < limits_.abort)) {
     if (is_over_after(begin + of(patience))) return;
     log_warning("init: waiting for the other ranks for {:g} s: {}", patience.count(), why());
   }
-  if (limits.abort.count() == 0 || is_over_after(begin + of(limits.abort))) return;
+  if (limits_.abort.count() == 0 || is_over_after(begin + of(limits_.abort))) return;
   std::fprintf(stderr, "a rank on %s ends: init has waited %g s for the others (KOLO_STALL_ABORT_S): %s\n",
-               process().hostname.c_str(), limits.abort.count(), why());
+               host_.c_str(), limits_.abort.count(), why());
   _exit(1);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 #include <thread>
 
 #include <kolo/collectives/progress/stall_reporter.h>
@@ -12,7 +13,8 @@ namespace kolo::detail {
 
 /// While it lives: a warning after limits.warning, and after limits.abort this process ends with exit code 1
 /// and a line, so that the launcher ends the others. 0: never. Of the ranks that a launcher has numbered the
-/// first warns; the others do so only after twice the time, when that one did not come to wait itself.
+/// first warns; the others do so only after twice the time, when that one did not come to wait itself. Its
+/// thread does not read the environment, which MPI_Init changes.
 class InitAlarm {
  public:
   explicit InitAlarm(StallLimits limits);
@@ -23,10 +25,13 @@ class InitAlarm {
   void note_that_all_came();
 
  private:
-  void watch(StallLimits limits);
+  void watch();
   bool is_over_after(std::chrono::steady_clock::time_point time);
   const char* why();
 
+  const StallLimits limits_;
+  const bool is_first_rank_;
+  const std::string host_;
   Mutex mutex_;
   CondVar changed_;
   bool is_over_ KOLO_GUARDED_BY(mutex_) = false, have_all_come_ KOLO_GUARDED_BY(mutex_) = false;
