@@ -154,6 +154,7 @@ DataSplits shared_out_pictures(ImageFolder all, const fs::path& folder, const Da
   if (!testing.empty())
     add_note(all.left_out, fmt::format("{} of {} pictures for testing by the seed {}", testing.size(),
                                        contents.count, request.seed));
+  add_note(all.left_out, note_of_copies(testing, contents, picture_contents(part_of(all, testing).files)));
   DataSplits splits{.train = nullptr, .test = nullptr, .digests = digests_later(testing, contents)};
   for (const std::int64_t place : testing)
     splits.drawn.push_back(name_below(all.files[static_cast<std::size_t>(place)], folder));

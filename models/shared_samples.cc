@@ -27,6 +27,10 @@ std::string warning_of_shared(const SampleContents& train, const std::string& tr
       test_name, shared.is_estimate ? "about " : "", shared.samples, test.count, train_name);
 }
 
+std::string note_of(std::int64_t shared) {
+  return fmt::format("{} of these stand in the training, too", shared);
+}
+
 }  // namespace
 
 void LearntPart::learn(SampleContents contents, std::string name) {
@@ -67,8 +71,15 @@ std::string note_of_shared(const std::vector<std::int64_t>& drawn, const SampleC
   if (count < kFew || 10 * count <= std::ssize(drawn)) return "";
   const double chance = chance_of_twin(contents, contents.count - std::ssize(drawn));
   return is_beyond_chance(static_cast<double>(count), static_cast<double>(drawn.size()), chance)
-             ? fmt::format("{} of these stand in the training, too", count)
+             ? note_of(count)
              : "";
+}
+
+std::string note_of_copies(const std::vector<std::int64_t>& drawn, const SampleContents& contents,
+                           const SampleContents& of_drawn) {
+  if (drawn.empty()) return "";
+  const LearntCount shared = learnt_among(learnt_samples(drawn, contents, &of_drawn), of_drawn);
+  return shared.samples == 0 ? "" : note_of(shared.samples);
 }
 
 }  // namespace kolo::models::detail

@@ -272,6 +272,19 @@ class Learnt(DataFiles):
             self.assertEqual("stand in the training, too" in self.evaluated(data)[1], is_told)
             shutil.rmtree(self.ck)
 
+    def test_copies_of_pictures_that_are_drawn_are_counted(self):
+        pets = self.pictures("pets", 40)
+        for picture in sorted(pets.rglob("*.png")):
+            shutil.copy(picture, picture.with_name(f"copy of {picture.name}"))
+        said = self.assert_ok(self.train("lenet", pets, "--checkpoint-dir", self.ck)).err
+        drawn = (self.ck / "testing.txt").read_text().splitlines()
+        originals = [name.replace("copy of ", "") for name in drawn]
+        shared = sum(originals.count(name) == 1 for name in originals)
+        self.assertGreater(shared, 2)
+        self.assertIn(f"{len(drawn)} of 80 pictures for testing by the seed 1, {shared} of these stand in the training, too", said)
+        self.assertIn(f"{shared} of these stand in the training, too", self.evaluated(pets)[1])
+        self.assertNotIn("stand in", self.assert_ok(self.train("lenet", self.pictures("new", 40))).err)
+
     def test_pictures_of_a_part_for_testing_that_the_training_holds_are_counted(self):
         pets, parts = self.pictures("pets", 100), self.folder / "parts"
         shutil.copytree(pets, parts / "train")
