@@ -41,11 +41,22 @@ bool has_pictures(const fs::path& folder) {
   return false;
 }
 
-// The only table of a folder in which there are pictures.
+// The only folder in this one that has pictures, as images/ beside labels.csv.
+std::optional<fs::path> folder_of_pictures(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (is_folder(entry->path()) && has_pictures(entry->path())) found.push_back(entry->path());
+  return found.size() == 1 ? std::optional(found.front()) : std::nullopt;
+}
+
+// The only table of a folder, and the pictures in that folder or in one beside the table.
 std::optional<Place> table_in(const fs::path& folder) {
   const std::vector<fs::path> tables = detail::tables_in(folder);
-  if (tables.size() != 1 || !has_pictures(folder)) return std::nullopt;
-  return Place{.table = tables.front(), .pictures = folder};
+  if (tables.size() != 1) return std::nullopt;
+  if (has_pictures(folder)) return Place{.table = tables.front(), .pictures = folder};
+  const auto beside = folder_of_pictures(folder);
+  return beside ? std::optional(Place{.table = tables.front(), .pictures = *beside}) : std::nullopt;
 }
 
 std::optional<Place> table_of(const fs::path& folder, Split split) {
@@ -65,7 +76,7 @@ std::optional<Place> table_of(const fs::path& folder, Split split) {
 char upper_case(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
 
 // With or without its ending; nothing where there is no such picture.
-std::optional<fs::path> picture_named(const fs::path& folder, const std::string& name) {
+std::optional<fs::path> picture_in(const fs::path& folder, const std::string& name) {
   if (name.empty()) return std::nullopt;
   const fs::path plain = folder / name;
   if (is_image_name(plain) && is_file(plain)) return plain;
@@ -129,9 +140,15 @@ class NamedImages {
     labels_ = label_columns({first.begin(), first.end()});
   }
 
+  // By its way from the folder of pictures, or from the table.
+  std::optional<fs::path> picture_named(const std::string& name) const {
+    const auto found = picture_in(folder_, name);
+    return found ? found : picture_in(fs::path(file_.name()).parent_path(), name);
+  }
+
   std::optional<std::size_t> column_of_pictures(const Fields& fields) const {
     for (std::size_t i = 0; i < fields.size(); ++i)
-      if (picture_named(folder_, unquoted(fields[i]))) return i;
+      if (picture_named(unquoted(fields[i]))) return i;
     return std::nullopt;
   }
 
@@ -150,7 +167,7 @@ class NamedImages {
   void take(const Fields& fields) {
     file_.check_columns(fields);
     const std::string name = unquoted(fields[*picture_]);
-    const auto picture = picture_named(folder_, name);
+    const auto picture = picture_named(name);
     if (!picture && is_file(folder_ / name))
       throw InvalidArgumentError(
           "{}, line {}: {:?} is no picture that kolo reads ({}); convert it, or take the line out",

@@ -67,6 +67,26 @@ TEST_F(NamedImages, HaveTheClassesThatTheTableTells) {
               ThrowsMessage<InvalidArgumentError>(HasSubstr("class \"collie\" is none of the 2 classes")));
 }
 
+TEST_F(NamedImages, MayLieInTheOnlyFolderOfPicturesBesideTheirTable) {
+  for (int i = 0; i < 20; ++i)
+    write_picture("images/p" + std::to_string(i) + ".png", static_cast<std::uint8_t>(i));
+  for (const char* const below : {"", "images/"}) {
+    std::string table = "image,label\n";
+    for (int i = 0; i < 20; ++i)
+      table += fmt::format("{}p{}.png,{}\n", below, i, i % 2 == 0 ? "even" : "odd");
+    write("labels.csv", table);
+    const DataSplits splits = load_splits(request());
+    EXPECT_EQ(splits.train->size() + splits.test->size(), 20) << below;
+    EXPECT_THAT(splits.train->kind().class_names, ElementsAre("even", "odd"));
+    EXPECT_EQ(splits.train->kind().note,
+              fmt::format("pictures: column 1 \"image\" of labels.csv, label: column 2 \"label\", {} of 20 "
+                          "pictures for testing by the seed 1",
+                          splits.test->size()));
+    ASSERT_FALSE(splits.drawn.empty());
+    EXPECT_THAT(splits.drawn.front(), testing::StartsWith("images/p"));
+  }
+}
+
 TEST_F(NamedImages, HaveATableInTrainAndInTest) {
   for (const char* part : {"train", "test"}) {
     for (int i = 0; i < 3; ++i) write_picture(std::string(part) + "/" + std::to_string(i) + ".png", 1);
