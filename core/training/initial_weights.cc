@@ -116,8 +116,10 @@ void check_fits(const SafetensorsReader& reader, const Pairs& pairs, const std::
       throw UnimplementedError("initial weights: \"{}\" has the type {} in {}, which kolo has not", name,
                                entry.unknown_type, file);
     if (entry.dtype != weight.dtype() || shape != held.shape)
-      throw InvalidArgumentError("initial weights: \"{}\" is {} {} in {}; variable \"{}\" is {} {}", name,
-                                 entry.dtype, shape, file, held.whole, weight.dtype(), held.shape);
+      throw InvalidArgumentError(
+          "initial weights: \"{}\" is {} {} in {}; variable \"{}\" is {} {}; with \"\" as the name of its "
+          "tensor it begins anew",
+          name, entry.dtype, shape, file, held.whole, weight.dtype(), held.shape);
   }
 }
 
