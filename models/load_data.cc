@@ -50,9 +50,8 @@ void check_takes_texts(const fs::path& path, const DataRequest& request) {
         path.string());
   if (request.input != DType::i32)
     throw InvalidArgumentError(
-        "--data {}: a file that is no .csv or .tsv is a text, and the model takes no tokens; {} learn from a "
-        "text, "
-        "and arrays and pictures are read from their folder",
+        "--data {}: a file that is no .csv or .tsv is a text, and the model takes no tokens: save samples "
+        "as a .csv, or name the folder of pictures or of arrays (.npy); {} learn from a text",
         path.string(), models_for_texts());
   if (is_image_name(path))
     throw InvalidArgumentError(
