@@ -305,10 +305,11 @@ void BannerReader::look_for_exit_codes(std::string_view line) {
     named_rank_ = static_cast<int>(*number);
   std::string code = word_after(line, "with errorcode ");
   if (!code.empty() && code.back() == '.') code.pop_back();
-  if (const size_t found = line.find("Exit code:"); found != std::string_view::npos)
-    code = std::string(line.substr(line.find_last_of(' ') + 1));
+  const bool has_exited = contains(line, "Exit code:");
+  if (has_exited) code = std::string(line.substr(line.find_last_of(' ') + 1));
   const auto number = parse_int64(code);
   if (!number || !named_rank_) return;
+  has_stopped_ = has_stopped_ || (has_exited && *number != 0 && *number == stopped_code_);
   if (!failed_rank_ && *number != 0 && *number != stopped_code_)
     failed_rank_ = {*named_rank_, "", static_cast<int>(*number)};
   named_rank_.reset();

@@ -54,6 +54,9 @@ class BannerReader {
   /// The first rank that mpirun or srun says ended with an exit code, but for the code of a stop, by an MPI
   /// error or without MPI_Finalize.
   const std::optional<FailedRank>& failed_rank() const { return failed_rank_; }
+  /// Whether mpirun says that the first rank to end by an exit code had that of a stop. Then all had left
+  /// their work. mpirun kills those that take a second longer to end, and may return their code.
+  bool has_stopped() const { return has_stopped_ && !failed_rank_ && !dead_rank_; }
   /// The highest exit code that srun has named of a rank, which becomes its own; 0 for none.
   int highest_code() const { return highest_code_; }
   struct FirstEnd {
@@ -117,6 +120,7 @@ class BannerReader {
   std::optional<DeadRank> dead_rank_, ended_with_others_;
   std::optional<FailedRank> failed_rank_;
   int highest_code_ = 0;
+  bool has_stopped_ = false;
   std::optional<FirstEnd> first_end_;
   bool takes_out_states_ = false, tells_all_states_ = false;
   std::set<int> registered_;           // ranks that have come to MPI_Init

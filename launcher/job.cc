@@ -413,6 +413,7 @@ JobResult Job::run() {
   }
   read_outputs();
   router_.finish();
+  exit_code_ = end_.code_of_stop(exit_code_);
   const auto effect = effect_of_requests();
   exit_code_ = end_.tell_effect(effect, requests_.were_made(), exit_code_);
   const bool was_asked = asked_to_grow_ || !router_.going_hosts().empty();

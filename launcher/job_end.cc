@@ -124,6 +124,12 @@ int JobEnd::exit_code(int launchers_code) const {
   return has_code && launchers_code != 0 ? banner.failed_rank()->code : launchers_code;
 }
 
+int JobEnd::code_of_stop(int launchers_code) const {
+  const bool was_killed =
+      launchers_code == detail::kBySignal + SIGKILL || launchers_code == detail::kBySignal + SIGTERM;
+  return was_killed && router_.banner().has_stopped() ? options_.stopped_exit_code : launchers_code;
+}
+
 std::string JobEnd::host_of_killed_rank() const {
   const auto& dead = router_.banner().dead_rank();
   const bool may_be_the_host =

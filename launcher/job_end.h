@@ -37,6 +37,9 @@ class JobEnd {
 
   /// The first line that told how it ended; "" for none.
   const std::string& first_line() const { return first_line_; }
+  /// The launcher's code, but that of a stop where the ranks have stopped and mpirun returns that of one
+  /// which it has killed behind that.
+  int code_of_stop(int launchers_code) const;
   /// The host on which SIGKILL or SIGBUS has ended a rank, as where memory is short or broken; "" for none.
   std::string host_of_killed_rank() const;
   /// Hosts on which the ranks could not be started.

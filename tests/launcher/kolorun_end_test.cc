@@ -76,6 +76,28 @@ TEST(Kolorun, EndsWithTheCodeOfAStopWhereNoRankHasStartedYet) {
   EXPECT_EQ(program.err(), "kolorun: the request to stop came before the ranks had started\n");
 }
 
+// On a busy machine the ranks of a stop end at different times. mpirun kills those that end a second after
+// the first one, and may return the code of one of these.
+TEST(Kolorun, EndsWithTheCodeOfAStopWhereMpirunHasKilledSlowRanks) {
+  const std::string folder = testing::TempDir() + "kolorun_slow_end";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  for (const auto& [first, expected] : {std::pair(75, 75), std::pair(7, 7)}) {
+    std::ofstream(folder + "/mpirun")
+        << "#!/bin/sh\nPATH=${PATH#*:}\n[ $1 = --version ] && exec mpirun \"$@\"\ncat >&2 <<END\n"
+        << std::string(74, '-')
+        << "\nmpirun detected that one or more processes exited with non-zero status, "
+        << "thus causing\nthe job to be terminated. The first process to do so was:\n\n"
+        << "  Process name: [[19439,1],1]\n  Exit code:    " << first << "\n"
+        << std::string(74, '-') << "\nEND\nexit 137\n";
+    std::filesystem::permissions(folder + "/mpirun", std::filesystem::perms::owner_all);
+    RunningProgram program(
+        kolorun({"-q", "-n", "2", "--", kRank},
+                {"PATH=" + folder + ":" + std::getenv("PATH"), "KOLO_STOPPED_EXIT_CODE=75"}));
+    EXPECT_EQ(program.finish(), expected) << program.err();
+  }
+}
+
 TEST(Kolorun, HandsOnSigusr2) {
   RunningProgram program(
       command({"-q", "-n", "2"},
