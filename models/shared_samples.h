@@ -34,8 +34,8 @@ class LearntPart {
 /// Of rows that were drawn from one table: `31 of these stand in the training, too`, where they are more than
 /// a tenth of them and more than coincide by chance; else "".
 std::string note_of_shared(const std::vector<std::int64_t>& drawn, const SampleContents& contents);
-/// The same of pictures, where they are three at least; only those that may be copies are read. of_drawn: the
-/// drawn ones alone.
+/// The same of pictures, where they are three at least, or all that were drawn; only those that may be copies
+/// are read. of_drawn: the drawn ones alone.
 std::string note_of_copies(const std::vector<std::int64_t>& drawn, const SampleContents& contents,
                            const SampleContents& of_drawn);
 

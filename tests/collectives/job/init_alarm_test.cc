@@ -7,7 +7,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
-#include <thread>
+
+#include "tests/support/said.h"
 
 namespace {
 
@@ -36,7 +37,7 @@ TEST(InitAlarm, DoesNotReadTheEnvironmentBesideMpi) {
   {
     const InitAlarm alarm({.warning = 0.05s, .abort = 0s});
     counts = true;
-    std::this_thread::sleep_for(1s);
+    EXPECT_TRUE(is_said("init: waiting for the other ranks for 0.05 s"));
     counts = false;
   }
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),

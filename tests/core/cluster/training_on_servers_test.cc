@@ -6,11 +6,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
 #include <future>
-#include <iterator>
 #include <string>
-#include <string_view>
 #include <thread>
 
 #include <kolo/core/base/log.h>
@@ -21,6 +18,7 @@
 
 #include "tests/core/cluster/servers_in_process.h"
 #include "tests/core/cluster/sync_worker.h"
+#include "tests/support/said.h"
 
 namespace kolo {
 namespace {
@@ -29,17 +27,6 @@ using namespace std::chrono_literals;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-/// Whether a text stands in what CaptureStderr keeps, now or soon.
-bool is_said(std::string_view text) {
-  for (const auto end = std::chrono::steady_clock::now() + 30s; std::chrono::steady_clock::now() < end;) {
-    std::ifstream captured("/proc/self/fd/2");
-    const std::string said{std::istreambuf_iterator<char>(captured), {}};
-    if (said.find(text) != std::string::npos) return true;
-    std::this_thread::sleep_for(50ms);
-  }
-  return false;
-}
 
 class ThreeWorkers : public ServersTest {
  protected:
