@@ -5,6 +5,7 @@
 #include <kolo/core/base/error.h>
 #include <kolo/core/cluster/worker/net_ops.h>
 #include <kolo/core/cluster/worker/transfer_key.h>
+#include <kolo/core/graph/loop_nodes.h>
 #include <kolo/core/ops/variables.h>
 #include <kolo/core/runtime/compile.h>
 #include <kolo/core/runtime/session_devices.h>
@@ -21,6 +22,15 @@ constexpr float kQuickUs = 50;
 bool is_small(const Output& value) {
   if (value.dtype() == DType::string || !value.shape().is_fully_known()) return false;
   return static_cast<std::size_t>(value.shape().elements()) * size_of(value.dtype()) <= kMostBytesAtOnce;
+}
+
+// Whether a kernel that is not asynchronous may wait: that of a loop for what its body waits for, and that of
+// an update until nobody copies the variable, which takes its time where it is large.
+bool may_wait_inside(const Node& node) {
+  if (is_loop(node)) return true;
+  for (int i = 0; i < node.num_inputs(); ++i)
+    if (node.schema().input_spec(i).updated && !is_small(node.input(i))) return true;
+  return false;
 }
 
 }  // namespace
@@ -131,6 +141,8 @@ void Part::find_transfers() {
 
 bool Part::waits_for_nobody() const {
   if (!received_.empty() || !plan_->streams().empty()) return false;
+  for (int i = 0; i < graph_.num_nodes(); ++i)
+    if (may_wait_inside(graph_.node(i))) return false;
   for (int p = 0; p < plan_->table().size(); ++p) {
     if ((plan_->table()[p].flags & StepTable::kIsAsynchronous) == 0) continue;
     const PlanNode& node = plan_->nodes()[static_cast<std::size_t>(p)];

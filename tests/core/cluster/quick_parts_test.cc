@@ -8,6 +8,7 @@
 #include <kolo/core/cluster/worker/tensor_sink.h>
 #include <kolo/core/kernels/kernel.h>
 #include <kolo/core/ops/basic.h>
+#include <kolo/core/ops/control_flow.h>
 #include <kolo/core/ops/math.h>
 #include <kolo/core/ops/queues.h>
 #include <kolo/core/ops/variables.h>
@@ -111,6 +112,25 @@ TEST_F(QuickParts, OneThatWasQuickBeforeRunsHere) {
 TEST_F(QuickParts, OneOfASlowKernelDoesNot) {
   const Output slow_one = there_.add("SlowForTest", {constant(there_, 1.0f)}, {}).output(0);
   EXPECT_TRUE(never_runs_here(on_server({Operation(slow_one.node)})));
+}
+
+// Its body may wait for a queue, or take any time in the next run.
+TEST_F(QuickParts, OneWithALoopDoesNot) {
+  const Output counted = while_loop(
+      there_, [](const Scope& s, const Outputs& v) { return less(s, v[0], constant(s, 1.0f)); },
+      [](const Scope& s, const Outputs& v) { return Outputs{add(s, v[0], constant(s, 1.0f))}; },
+      {constant(there_, 0.0f)})[0];
+  EXPECT_TRUE(never_runs_here(on_server({Operation(counted.node)})));
+}
+
+// It waits while others copy the variable.
+TEST_F(QuickParts, OneThatUpdatesALargeVariableDoesNot) {
+  const Variable v(there_.named("v"), zeros(there_, DType::f32, {1 << 14}));
+  session_.run({v.initializer()});
+  const Output first = constant(there_, Tensor::zeros(DType::i32, {1}));
+  const auto part =
+      on_server({Operation(scatter_add(there_, v, first, fill(there_, DType::f32, {1}, 1)).node)});
+  EXPECT_TRUE(never_runs_here(part));
 }
 
 TEST_F(QuickParts, OneThatSendsAFewBytesRunsHereWhereItsRequestAsksForThem) {
