@@ -1,6 +1,4 @@
 #include <atomic>
-#include <filesystem>
-#include <fstream>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -12,6 +10,7 @@
 #include <kolo/models/prefetch.h>
 
 #include "tests/models/numbered_dataset.h"
+#include "tests/support/thread_names.h"
 
 namespace kolo::models {
 namespace {
@@ -23,16 +22,6 @@ using testing::ThrowsMessage;
 
 std::unique_ptr<Batches> batches(std::int64_t samples, std::int64_t batch_size) {
   return std::make_unique<Batches>(numbered_dataset(samples), BatchOptions{.batch_size = batch_size});
-}
-
-// Names of this process's threads.
-std::vector<std::string> thread_names() {
-  std::vector<std::string> names;
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-    std::ifstream file(task.path() / "comm");
-    std::getline(file, names.emplace_back());
-  }
-  return names;
 }
 
 // Fails at batch `fail_at` of epoch 0, and tells how many batches were asked of it.

@@ -9,43 +9,6 @@
 
 namespace kolo::detail {
 
-class ClientCall::Reactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
- public:
-  explicit Reactor(ClientCall& call) : call_(call) {}
-  void OnReadInitialMetadataDone(bool /*ok*/) override {
-    take_over(this);
-    call_.greeted();
-  }
-  void OnReadDone(bool ok) override {
-    take_over(this);
-    call_.read_done(ok);
-  }
-  void OnWriteDone(bool ok) override {
-    take_over(this);
-    call_.write_done(ok);
-  }
-  void OnDone(const grpc::Status& status) override {
-    take_over(this);
-    call_.call_done(status);
-  }
-
- private:
-  ClientCall& call_;
-};
-
-class ClientCall::UnaryReactor final : public grpc::ClientUnaryReactor {
- public:
-  explicit UnaryReactor(ClientCall& call) : call_(call) {}
-  void OnReadInitialMetadataDone(bool /*ok*/) override { take_over(this); }
-  void OnDone(const grpc::Status& status) override {
-    take_over(this);
-    call_.answered(status);
-  }
-
- private:
-  ClientCall& call_;
-};
-
 ClientCall::ClientCall(std::shared_ptr<RpcChannel> channel, std::string method, const std::string& task,
                        const Deadline& deadline)
     : channel_(std::move(channel)),
@@ -68,9 +31,10 @@ ClientCall::ClientCall(std::shared_ptr<RpcChannel> channel, std::string method, 
   }
   // To a server with a token a new connection is a stranger's, which may not send much. Else the metadata go
   // with the first message.
-  greeting_ = !caller.credentials.token.empty() && transport_->GetState(false) != GRPC_CHANNEL_READY;
-  if (greeting_) context_->AddMetadata(kGreetKey, "1");
-  context_->set_initial_metadata_corked(!greeting_);
+  const bool greets = !caller.credentials.token.empty() && transport_->GetState(false) != GRPC_CHANNEL_READY;
+  if (greets) context_->AddMetadata(kGreetKey, "1");
+  context_->set_initial_metadata_corked(!greets);
+  greetings_ = greets ? 2 : 0;  // that it is sent, and that the server has taken the call
 }
 
 ClientCall::~ClientCall() = default;
@@ -80,22 +44,25 @@ void ClientCall::send(Outgoing outgoing, bool last) {
   if (reads_over_) return;
   queue_.push_back(std::move(outgoing));
   last_given_ = last_given_ || last;
-  if (started_ && !writing_ && !greeting_) write_next();
+  if (has_started_ && !writing_ && greetings_ == 0) write_next();
 }
 
 void ClientCall::start(bool reads) {
   auto self = shared_from_this();
   MutexLock lock(mutex_);
   self_ = std::move(self);
-  reactor_ = std::make_unique<Reactor>(*this);
-  hand_over(reactor_.get());
-  grpc::GenericStub(transport_).PrepareBidiStreamingCall(context_.get(), method_, {}, reactor_.get());
-  reactor_->AddHold();  // for what other threads send; see let_go()
-  held_ = true;
-  started_ = true;
-  if (reads) reactor_->StartRead(&incoming_);
-  if (!queue_.empty() && !greeting_) write_next();
-  reactor_->StartCall();
+  polled_ = PolledQueue::of_process();
+  stream_ = grpc::GenericStub(transport_).PrepareCall(context_.get(), method_, polled_->get());
+  has_started_ = true;
+  wants_read_ = wants_read_ || reads;
+  if (greetings_ > 0) {
+    stream_->StartCall(started_.tag());
+    stream_->ReadInitialMetadata(greeted_.tag());
+  } else {
+    stream_->StartCall(nullptr);  // no operation: the first message takes it along
+    if (!queue_.empty()) write_next();
+    if (wants_read_) read_next();
+  }
   if (cancelled_) context_->TryCancel();
 }
 
@@ -103,17 +70,17 @@ void ClientCall::start_unary() {
   {
     auto self = shared_from_this();
     MutexLock lock(mutex_);
-    if (!greeting_) {
+    if (greetings_ == 0) {
       self_ = std::move(self);
-      unary_ = std::make_unique<UnaryReactor>(*this);
-      outgoing_ = queue_.front().next();
+      polled_ = PolledQueue::of_process();
+      const grpc::ByteBuffer message = queue_.front().next();
       queue_.clear();
-      started_ = reads_over_ = true;
+      has_started_ = reads_over_ = finishing_ = true;
       context_->set_initial_metadata_corked(false);  // all goes at once anyway
-      grpc::GenericStub(transport_)
-          .PrepareUnaryCall(context_.get(), method_, {}, &outgoing_, &incoming_, unary_.get());
-      hand_over(unary_.get());
+      unary_ =
+          grpc::GenericStub(transport_).PrepareUnaryCall(context_.get(), method_, message, polled_->get());
       unary_->StartCall();
+      unary_->Finish(&incoming_, &status_, answered_.tag());
       if (cancelled_) context_->TryCancel();
       return;
     }
@@ -124,44 +91,45 @@ void ClientCall::start_unary() {
 void ClientCall::cancel() {
   MutexLock lock(mutex_);
   cancelled_ = true;
-  if (started_ && !over_) context_->TryCancel();
+  if (has_started_ && !over_) context_->TryCancel();
 }
 
 void ClientCall::fail(std::exception_ptr error) {
   MutexLock lock(mutex_);
   if (own_error_ == nullptr) own_error_ = std::move(error);
-  if (started_ && !over_) context_->TryCancel();
+  if (has_started_ && !over_) context_->TryCancel();
 }
 
 void ClientCall::read_on() {
   MutexLock lock(mutex_);
-  hand_over(reactor_.get());
-  if (!reads_over_) reactor_->StartRead(&incoming_);
+  if (!has_started_ || greetings_ > 0) wants_read_ = true;
+  else if (!reads_over_) read_next();
 }
+
+void ClientCall::read_next() { stream_->Read(&incoming_, read_.tag()); }
 
 void ClientCall::write_next() {
   grpc::WriteOptions options;
   outgoing_ = queue_.front().next();
   if (queue_.front().done()) queue_.pop_front();
-  if (queue_.empty() && last_given_) {
-    options.set_last_message();
-    last_sent_ = true;
-  }
+  if (queue_.empty() && last_given_) options.set_last_message();
   writing_ = true;
-  hand_over(reactor_.get());
-  reactor_->StartWrite(&outgoing_, options);
+  stream_->Write(outgoing_, options, written_.tag());
 }
 
-void ClientCall::let_go() {
-  if (!writing_ && reads_over_ && std::exchange(held_, false)) reactor_->RemoveHold();
+void ClientCall::finish_if_last() {
+  if (writing_ || !reads_over_ || std::exchange(finishing_, true)) return;
+  stream_->Finish(&status_, finished_.tag());
 }
 
-void ClientCall::greeted() {
+void ClientCall::was_greeted(bool /*ok*/) {
   MutexLock lock(mutex_);
-  if (std::exchange(greeting_, false) && !reads_over_ && !queue_.empty()) write_next();
+  if (--greetings_ > 0) return;
+  if (!queue_.empty()) write_next();
+  if (wants_read_) read_next();
 }
 
-void ClientCall::read_done(bool ok) {
+void ClientCall::was_read(bool ok) {
   auto next = Next::none;
   if (ok) {
     // Out of the transport's reach: read_on() may come before the hook has returned.
@@ -177,13 +145,12 @@ void ClientCall::read_done(bool ok) {
   }
   MutexLock lock(mutex_);
   if (next == Next::pause) return;
-  hand_over(reactor_.get());
-  if (next == Next::read) return reactor_->StartRead(&incoming_);
+  if (next == Next::read) return read_next();
   reads_over_ = true;
-  let_go();
+  finish_if_last();
 }
 
-void ClientCall::answered(const grpc::Status& status) {
+void ClientCall::was_answered(bool ok) {
   try {
     if (incoming_.Valid() && on_message(MessagePieces(incoming_)) != Next::none)
       throw InternalError("{} announced more than one message as its answer", channel_->address());
@@ -191,10 +158,10 @@ void ClientCall::answered(const grpc::Status& status) {
     MutexLock lock(mutex_);
     if (own_error_ == nullptr) own_error_ = std::current_exception();
   }
-  call_done(status);
+  was_finished(ok);
 }
 
-void ClientCall::write_done(bool ok) {
+void ClientCall::was_written(bool ok) {
   Outgoings dropped;  // destroyed without the lock
   grpc::ByteBuffer written;
   MutexLock lock(mutex_);
@@ -202,10 +169,10 @@ void ClientCall::write_done(bool ok) {
   written.Swap(&outgoing_);
   if (!ok || reads_over_) dropped.swap(queue_);
   if (!queue_.empty()) write_next();
-  let_go();
+  finish_if_last();
 }
 
-void ClientCall::call_done(const grpc::Status& status) {
+void ClientCall::was_finished(bool /*ok*/) {
   std::exception_ptr error;
   Outgoings dropped;
   std::shared_ptr<ClientCall> self;
@@ -215,10 +182,12 @@ void ClientCall::call_done(const grpc::Status& status) {
     reads_over_ = true;
     dropped.swap(queue_);
     self = std::move(self_);
-    error = own_error_ != nullptr ? own_error_ : from_status(status, channel_->address(), cancelled_);
+    error = own_error_ != nullptr ? own_error_ : from_status(status_, channel_->address(), cancelled_);
   }
   dropped.clear();
-  // With it goes what the transport has kept of tensors that it did not send: somebody may wait for them.
+  // With them goes what the transport has kept of tensors that it did not send: somebody may wait for them.
+  stream_.reset();
+  unary_.reset();
   context_.reset();
   on_end(error);
 }

@@ -8,13 +8,13 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/support/client_callback.h>
 
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/cluster/call.h>
 #include <kolo/core/cluster/rpc/caller.h>
 
 #include <kolo/core/cluster/rpc/outgoing_internal.h>
+#include <kolo/core/cluster/rpc/polled_queue_internal.h>
 
 namespace kolo::detail {
 
@@ -42,8 +42,7 @@ enum class Next {
   none,   // that was the last one: only the status is missing
 };
 
-/// Owns itself from start() to its end. Any thread; hooks come one after the other, on threads of the
-/// transport.
+/// Owns itself from start() to its end. Any thread; hooks come one after the other, on the queue's thread.
 class ClientCall : public Call, public std::enable_shared_from_this<ClientCall> {
  public:
   /// method: with its service. task: whom the caller means, "" for a master.
@@ -72,40 +71,45 @@ class ClientCall : public Call, public std::enable_shared_from_this<ClientCall> 
   const RpcChannel& channel() const { return *channel_; }
 
  private:
-  class Reactor;
-  class UnaryReactor;
-  friend class Reactor;
-  friend class UnaryReactor;
-  void greeted() KOLO_EXCLUDES(mutex_);
-  void read_done(bool ok) KOLO_EXCLUDES(mutex_);
-  void answered(const grpc::Status& status) KOLO_EXCLUDES(mutex_);
-  void write_done(bool ok) KOLO_EXCLUDES(mutex_);
-  void call_done(const grpc::Status& status) KOLO_EXCLUDES(mutex_);
+  void was_greeted(bool ok) KOLO_EXCLUDES(mutex_);
+  void was_read(bool ok) KOLO_EXCLUDES(mutex_);
+  void was_written(bool ok) KOLO_EXCLUDES(mutex_);
+  void was_answered(bool ok) KOLO_EXCLUDES(mutex_);
+  void was_finished(bool ok) KOLO_EXCLUDES(mutex_);
+  void read_next() KOLO_REQUIRES(mutex_);
   void write_next() KOLO_REQUIRES(mutex_);
-  void let_go() KOLO_REQUIRES(mutex_);
+  void finish_if_last() KOLO_REQUIRES(mutex_);
 
   const std::shared_ptr<RpcChannel> channel_;
   const std::shared_ptr<grpc::Channel> transport_;
   const std::string method_;
-  std::unique_ptr<grpc::ClientContext> context_;  // until call_done()
-  std::unique_ptr<Reactor> reactor_;              // from start() on
-  std::unique_ptr<UnaryReactor> unary_;           // from start_unary() on
-  grpc::ByteBuffer incoming_;                     // the transport's, while a read is under way
+  std::shared_ptr<PolledQueue> polled_;                            // from start() on
+  std::unique_ptr<grpc::ClientContext> context_;                   // until was_finished(), as the next two
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;   // from start() on
+  std::unique_ptr<grpc::GenericClientAsyncResponseReader> unary_;  // from start_unary() on
+  grpc::ByteBuffer incoming_;  // the transport's, while a read is under way
+  grpc::Status status_;        // the transport's, while the last operation is under way
+  CompletionOf<ClientCall> started_{*this, &ClientCall::was_greeted};
+  CompletionOf<ClientCall> greeted_{*this, &ClientCall::was_greeted};
+  CompletionOf<ClientCall> read_{*this, &ClientCall::was_read};
+  CompletionOf<ClientCall> written_{*this, &ClientCall::was_written};
+  CompletionOf<ClientCall> answered_{*this, &ClientCall::was_answered};
+  CompletionOf<ClientCall> finished_{*this, &ClientCall::was_finished};
 
   Mutex mutex_;
   Outgoings queue_ KOLO_GUARDED_BY(mutex_);
   grpc::ByteBuffer outgoing_ KOLO_GUARDED_BY(mutex_);
   bool last_given_ KOLO_GUARDED_BY(mutex_) = false;
-  bool last_sent_ KOLO_GUARDED_BY(mutex_) = false;
-  bool started_ KOLO_GUARDED_BY(mutex_) = false;
-  bool greeting_ KOLO_GUARDED_BY(mutex_) = false;  // nothing is written yet
-  bool held_ KOLO_GUARDED_BY(mutex_) = false;
+  bool has_started_ KOLO_GUARDED_BY(mutex_) = false;
+  int greetings_ KOLO_GUARDED_BY(mutex_) = 0;        // to come before anything is written or read
+  bool wants_read_ KOLO_GUARDED_BY(mutex_) = false;  // once that may be
+  bool finishing_ KOLO_GUARDED_BY(mutex_) = false;
   bool writing_ KOLO_GUARDED_BY(mutex_) = false;
   bool reads_over_ KOLO_GUARDED_BY(mutex_) = false;  // no operation may begin any more
   bool cancelled_ KOLO_GUARDED_BY(mutex_) = false;
   bool over_ KOLO_GUARDED_BY(mutex_) = false;
   std::exception_ptr own_error_ KOLO_GUARDED_BY(mutex_);
-  std::shared_ptr<ClientCall> self_;  // from start() to call_done()
+  std::shared_ptr<ClientCall> self_;  // from start() to was_finished()
 };
 
 }  // namespace kolo::detail

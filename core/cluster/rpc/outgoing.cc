@@ -8,6 +8,7 @@
 
 #include <kolo/core/cluster/rpc/messages_internal.h>
 #include <kolo/core/cluster/rpc/outgoing_internal.h>
+#include <kolo/core/cluster/rpc/polled_queue_internal.h>
 
 namespace kolo::detail {
 namespace {

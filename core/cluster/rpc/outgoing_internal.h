@@ -13,24 +13,7 @@
 #include <kolo/core/cluster/rpc/payload.h>
 #include <kolo/core/tensor/tensor.h>
 
-#ifdef KOLO_THREAD_SANITIZER
-#include <sanitizer/tsan_interface.h>
-#endif
-
 namespace kolo::detail {
-
-/// What was done before an operation of gRPC began happened before its hook runs. The thread sanitizer, which
-/// does not see into gRPC's libraries, is told so.
-inline void hand_over([[maybe_unused]] void* object) {
-#ifdef KOLO_THREAD_SANITIZER
-  __tsan_release(object);
-#endif
-}
-inline void take_over([[maybe_unused]] void* object) {
-#ifdef KOLO_THREAD_SANITIZER
-  __tsan_acquire(object);
-#endif
-}
 
 /// One control message or payload. The memory of a large tensor is referred to by the messages made of it:
 /// `released` is called once, from whichever thread drops the last one of them, or of this. Movable.

@@ -85,44 +85,47 @@ std::string user_name() {
 
 // Nothing of it is kept, but it has memory until the transport is done with it: the transport counts it as
 // ended when it reads that the stream was reset.
-class RefusedCall final : public grpc::ServerGenericBidiReactor {
+class RefusedCall final : public StreamHooks {
  public:
-  explicit RefusedCall(std::shared_ptr<ServerShared> shared) : shared_(std::move(shared)) {
+  static void make(std::shared_ptr<ServerShared> shared, std::unique_ptr<ServerStream> stream,
+                   const std::exception_ptr& error) {
+    auto call = std::make_unique<RefusedCall>(std::move(shared), std::move(stream));
+    ServerStream& own = *call->stream_;
+    call->self_ = std::move(call);
+    own.finish(to_status(error));
+  }
+  RefusedCall(std::shared_ptr<ServerShared> shared, std::unique_ptr<ServerStream> stream)
+      : shared_(std::move(shared)), stream_(std::move(stream)) {
     ++shared_->refused;
+    stream_->set_hooks(*this);
   }
   ~RefusedCall() override { --shared_->refused; }
-  static grpc::ServerGenericBidiReactor* make(std::shared_ptr<ServerShared> shared,
-                                              const std::exception_ptr& error) {
-    const auto call = std::make_shared<RefusedCall>(std::move(shared));
-    call->self_ = call;
-    hand_over(call.get());
-    call->Finish(to_status(error));
-    return call.get();
-  }
-  void OnDone() override {
-    take_over(this);
-    const auto self = std::move(self_);
-  }
 
  private:
-  bool InternalInlineable() override { return true; }
+  void on_read(bool /*ok*/) override {}
+  void on_written(bool /*ok*/) override {}
+  void on_cancel() override {}
+  void on_over() override { const auto self = std::move(self_); }
+
   const std::shared_ptr<ServerShared> shared_;
-  std::shared_ptr<RefusedCall> self_;
+  const std::unique_ptr<ServerStream> stream_;
+  std::unique_ptr<RefusedCall> self_;
 };
 
 }  // namespace
 
-class RpcServer::Impl final : public grpc::CallbackGenericService {
+class RpcServer::Impl final {
  public:
   explicit Impl(RpcServerOptions options);
-  ~Impl() override { stop(std::chrono::milliseconds(0)); }
+  ~Impl() { stop(std::chrono::milliseconds(0)); }
   const std::string& address() const { return shared_->options.address; }
   void start(const Served& served);
   void stop(std::chrono::milliseconds grace);
 
  private:
-  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override;
-  grpc::ServerGenericBidiReactor* reactor_for(grpc::GenericCallbackServerContext& context);
+  void await_call() KOLO_EXCLUDES(await_mutex_);
+  void arrived(std::unique_ptr<ServerStream> stream) KOLO_EXCLUDES(await_mutex_);
+  void take(std::unique_ptr<ServerStream> stream);
   void tell_who_may_come(const Listening& listening) const;
   void adopt(int listener, int connection);
   CallCounts calls();
@@ -131,12 +134,17 @@ class RpcServer::Impl final : public grpc::CallbackGenericService {
   void wait_for_handlers();
 
   std::shared_ptr<ServerShared> shared_;
+  grpc::AsyncGenericService service_;
   std::unique_ptr<KeptThreads> threads_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
   std::intptr_t number_ = 0;  // of server_, as the transport has it
   std::unique_ptr<Connections> connections_;
   std::unique_ptr<StalledCalls> stalled_;
+  Mutex await_mutex_;
+  CondVar awaits_changed_;
+  bool awaits_ KOLO_GUARDED_BY(await_mutex_) = false;  // a call may still come
+  bool closing_ KOLO_GUARDED_BY(await_mutex_) = false;
   Mutex stop_mutex_;
   bool stopped_ KOLO_GUARDED_BY(stop_mutex_) = false;
 };
@@ -164,7 +172,8 @@ RpcServer::Impl::Impl(RpcServerOptions options)
       "grpc.server_handshake_timeout_ms",
       static_cast<int>(std::chrono::milliseconds(shared_->options.limits.handshake).count()));
   builder.SetMaxReceiveMessageSize((16 << 20) + (64 << 10));
-  builder.RegisterCallbackGenericService(this);
+  builder.RegisterAsyncGenericService(&service_);
+  shared_->queue = PolledQueue::of_server(builder);
   acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       transport_credentials(shared_->options.credentials));
@@ -188,8 +197,9 @@ RpcServer::Impl::Impl(RpcServerOptions options)
   connections_ = std::make_unique<Connections>(
       std::move(listening), shared_->options.limits, shared_->options.task,
       [this](int listener, int connection) { adopt(listener, connection); }, [this] { return calls(); });
-  hand_over(this);
   connections_->start();
+  PolledQueue::use_for_process(shared_->queue);
+  await_call();
 }
 
 void RpcServer::Impl::tell_who_may_come(const Listening& listening) const {
@@ -217,22 +227,38 @@ CallCounts RpcServer::Impl::calls() {
   return calls;
 }
 
-grpc::ServerGenericBidiReactor* RpcServer::Impl::CreateReactor(grpc::GenericCallbackServerContext* context) {
-  take_over(this);
-  auto* const reactor = reactor_for(*context);
-  hand_over(this);
-  return reactor;
+// One at a time: the thread that would bring the next call is the one that takes this one. Not behind
+// Shutdown(), which may miss what is asked for at the same time.
+void RpcServer::Impl::await_call() {
+  MutexLock lock(await_mutex_);
+  if (!closing_) {
+    awaits_ = true;
+    return ServerStream::await(service_, *shared_->queue,
+                               [this](std::unique_ptr<ServerStream> stream) { arrived(std::move(stream)); });
+  }
+  awaits_ = false;
+  awaits_changed_.notify_all();
 }
 
-grpc::ServerGenericBidiReactor* RpcServer::Impl::reactor_for(grpc::GenericCallbackServerContext& context) {
-  // Before anything is kept or counted: what a stranger may do costs those who are known nothing.
-  if (const auto refusal = refusal_of(context, *shared_)) {
-    connections_->call_refused(context.peer());
-    return RefusedCall::make(shared_, refusal);
+void RpcServer::Impl::arrived(std::unique_ptr<ServerStream> stream) {
+  if (stream != nullptr) {
+    take(std::move(stream));
+    return await_call();
   }
-  const auto call = std::make_shared<ServerCall>(shared_, context);
-  connections_->call_accepted(call->peer());
-  if (!header(context, kGreetKey).empty()) call->StartSendInitialMetadata();
+  MutexLock lock(await_mutex_);
+  awaits_ = false;
+  awaits_changed_.notify_all();
+}
+
+void RpcServer::Impl::take(std::unique_ptr<ServerStream> stream) {
+  // Before anything is kept or counted: what a stranger may do costs those who are known nothing.
+  if (const auto refusal = refusal_of(stream->context(), *shared_)) {
+    connections_->call_refused(stream->context().peer());
+    return RefusedCall::make(shared_, std::move(stream), refusal);
+  }
+  connections_->call_accepted(stream->context().peer());
+  if (!header(stream->context(), kGreetKey).empty()) stream->send_initial_metadata();
+  std::shared_ptr<ServerCall> call;
   std::exception_ptr refused;
   {
     MutexLock lock(shared_->mutex);
@@ -242,16 +268,13 @@ grpc::ServerGenericBidiReactor* RpcServer::Impl::reactor_for(grpc::GenericCallba
       refused = std::make_exception_ptr(
           ResourceExhaustedError("{} is limited to {} calls at a time", shared_->options.task, kMostCalls));
     else {
+      call = std::make_shared<ServerCall>(shared_, std::move(stream));
       shared_->calls.add(call);
-      if (!shared_->started) {
-        shared_->waiting.push_back(call);
-        return call.get();
-      }
+      if (!shared_->started) return shared_->waiting.push_back(call);
     }
   }
-  if (refused != nullptr) return RefusedCall::make(shared_, refused);
+  if (refused != nullptr) return RefusedCall::make(shared_, std::move(stream), refused);
   call->begin();
-  return call.get();
 }
 
 void RpcServer::Impl::start(const Served& served) {
@@ -318,9 +341,16 @@ void RpcServer::Impl::stop(std::chrono::milliseconds grace) {
   wait_for_handlers();
   stalled_.reset();
   connections_->stop();
+  {
+    MutexLock lock(await_mutex_);
+    closing_ = true;
+  }
   server_->Shutdown(std::chrono::system_clock::now());
   server_->Wait();
-  take_over(this);
+  {
+    MutexLock lock(await_mutex_);
+    while (awaits_) awaits_changed_.wait(await_mutex_);
+  }
   {
     // Their memory is still in use.
     MutexLock lock(shared_->mutex);

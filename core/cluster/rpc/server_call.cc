@@ -34,13 +34,13 @@ std::optional<Deadline::Time> on_steady_clock(std::chrono::system_clock::time_po
 }  // namespace
 
 // A master's is over before its client's: its answer must not lose against the transport.
-std::optional<Deadline::Time> own_deadline(const grpc::GenericCallbackServerContext& context) {
+std::optional<Deadline::Time> own_deadline(const grpc::GenericServerContext& context) {
   auto deadline = on_steady_clock(context.deadline());
   if (deadline && context.method().starts_with(kMasterService)) *deadline -= kAnswerTime;
   return deadline;
 }
 
-std::string header(const grpc::GenericCallbackServerContext& context, const char* key) {
+std::string header(const grpc::GenericServerContext& context, const char* key) {
   const auto found = context.client_metadata().find(key);
   return found == context.client_metadata().end() ? ""
                                                   : std::string(found->second.data(), found->second.size());
@@ -70,13 +70,14 @@ std::shared_ptr<ServerCall> OpenCalls::remove(ServerCall& call) {
   return removed;
 }
 
-ServerCall::ServerCall(std::shared_ptr<ServerShared> shared, grpc::GenericCallbackServerContext& context)
+ServerCall::ServerCall(std::shared_ptr<ServerShared> shared, std::unique_ptr<ServerStream> stream)
     : shared_(std::move(shared)),
-      context_(context),
-      method_name_(context.method()),
-      peer_(context.peer()),
+      stream_(std::move(stream)),
+      method_name_(stream_->context().method()),
+      peer_(stream_->context().peer()),
       is_watch_(after_slash(method_name_) == "Watch"),
-      deadline_(own_deadline(context), stop_.get_token()) {
+      deadline_(own_deadline(stream_->context()), stop_.get_token()) {
+  stream_->set_hooks(*this);
   const std::string_view name = method_name_;
   if (name.starts_with(kWorkerService)) method_ = worker_method(name.substr(std::strlen(kWorkerService)));
   else if (name.starts_with(kMasterService))
@@ -85,7 +86,7 @@ ServerCall::ServerCall(std::shared_ptr<ServerShared> shared, grpc::GenericCallba
 
 ServerCall::~ServerCall() = default;
 
-std::exception_ptr refusal_of(const grpc::GenericCallbackServerContext& context, ServerShared& shared) {
+std::exception_ptr refusal_of(const grpc::GenericServerContext& context, ServerShared& shared) {
   const RpcServerOptions& options = shared.options;
   if (!options.credentials.token.empty() &&
       !same_secret(header(context, kTokenKey), options.credentials.token)) {
@@ -105,9 +106,9 @@ std::exception_ptr refusal_of(const grpc::GenericCallbackServerContext& context,
 
 void ServerCall::check_destination() {
   const auto& options = shared_->options;
-  sender_ = checked_name(header(context_, kCallerKey), "caller");
-  const std::string wanted = header(context_, kTaskKey);
-  const std::string cluster = header(context_, kClusterKey);
+  sender_ = checked_name(header(stream_->context(), kCallerKey), "caller");
+  const std::string wanted = header(stream_->context(), kTaskKey);
+  const std::string cluster = header(stream_->context(), kClusterKey);
   if ((!wanted.empty() && wanted != options.task) ||
       (!cluster.empty() && cluster != fmt::format("{:016x}", served().cluster_fingerprint)))
     throw FailedPreconditionError("{} is {} of another cluster", options.address, options.task);
@@ -132,14 +133,12 @@ void ServerCall::begin() {
 
 void ServerCall::read_on() {
   MutexLock lock(mutex_);
-  hand_over(this);
   if (finished_) return;
   if (!control_read_ || !method_->waits_for_ever()) silent_since_ = std::chrono::steady_clock::now();
-  StartRead(&incoming_);
+  stream_->read(&incoming_);
 }
 
-void ServerCall::OnReadDone(bool ok) {
-  take_over(this);
+void ServerCall::on_read(bool ok) {
   const auto self = shared_from_this();
   silent_since_ = kNotSilent;
   bool more = false;
@@ -226,24 +225,22 @@ void ServerCall::lend(std::size_t key, const Tensor& value, std::function<void()
 
 void ServerCall::advance() {
   if (writing_ || finished_) return;
-  hand_over(this);
   if (!queue_.empty()) {
     outgoing_ = queue_.front().next();
     if (queue_.front().done()) queue_.pop_front();
     writing_ = true;
     if (queue_.empty() && finishing_) {
       finished_ = true;
-      return StartWriteAndFinish(&outgoing_, grpc::WriteOptions(), to_status(error_));
+      return stream_->write_and_finish(outgoing_, to_status(error_));
     }
-    return StartWrite(&outgoing_);
+    return stream_->write(outgoing_);
   }
   if (!finishing_) return;
   finished_ = true;
-  Finish(to_status(error_));
+  stream_->finish(to_status(error_));
 }
 
-void ServerCall::OnWriteDone(bool ok) {
-  take_over(this);
+void ServerCall::on_written(bool ok) {
   Outgoings dropped;  // destroyed without the lock
   grpc::ByteBuffer written;
   MutexLock lock(mutex_);
@@ -264,11 +261,10 @@ void ServerCall::finish(std::exception_ptr error) {
 
 void ServerCall::cancel() {
   MutexLock lock(mutex_);
-  if (!finished_) context_.TryCancel();
+  if (!finished_) stream_->context().TryCancel();
 }
 
-void ServerCall::OnCancel() {
-  take_over(this);
+void ServerCall::on_cancel() {
   const auto self = shared_from_this();
   Outgoings dropped;
   {
@@ -307,11 +303,12 @@ void ServerCall::request_stop() {
   for (const auto& hook : hooks) hook();
 }
 
-void ServerCall::OnDone() {
-  take_over(this);
+void ServerCall::on_over() {
   std::shared_ptr<ServerCall> self;
   std::vector<std::function<void()>> hooks;  // they may hold what holds this
   grpc::ByteBuffer written;
+  // With it goes what the transport has kept of tensors that it did not send: a handler may wait for them.
+  const auto stream = std::move(stream_);
   {
     MutexLock lock(mutex_);
     hooks.swap(stop_hooks_);

@@ -10,8 +10,6 @@
 #include <string>
 #include <vector>
 
-#include <grpcpp/generic/async_generic_service.h>
-
 #include <kolo/core/base/mutex.h>
 #include <kolo/core/cluster/kept_threads.h>
 #include <kolo/core/cluster/request_ids.h>
@@ -20,14 +18,15 @@
 
 #include <kolo/core/cluster/rpc/messages_internal.h>
 #include <kolo/core/cluster/rpc/outgoing_internal.h>
+#include <kolo/core/cluster/rpc/polled_queue_internal.h>
+#include <kolo/core/cluster/rpc/server_stream_internal.h>
 #include <kolo/core/cluster/rpc/transport_internal.h>
 
 namespace kolo::detail {
 
 class ServerCall;
 
-/// What a method does with its call. Hooks come one after the other, on threads of the transport; none
-/// blocks.
+/// What a method does with its call. Hooks come one after the other, on the queue's thread; none blocks.
 class Method {
  public:
   virtual ~Method() = default;
@@ -64,9 +63,10 @@ struct ServerShared {
   void note_refused(const std::string& peer, const std::string& why);
 
   RpcServerOptions options;
-  KeptThreads* threads = nullptr;  // the server's: they end before it does
-  std::optional<Served> served;    // set before the first begin()
-  RequestIds request_ids;          // of steps that the master has had
+  std::shared_ptr<PolledQueue> queue;  // set before the first call
+  KeptThreads* threads = nullptr;      // the server's: they end before it does
+  std::optional<Served> served;        // set before the first begin()
+  RequestIds request_ids;              // of steps that the master has had
 
   std::atomic<std::int64_t> refused{0};  // calls that the transport is not done with
 
@@ -83,10 +83,9 @@ struct ServerShared {
 };
 
 /// Any thread.
-class ServerCall final : public grpc::ServerGenericBidiReactor,
-                         public std::enable_shared_from_this<ServerCall> {
+class ServerCall final : public StreamHooks, public std::enable_shared_from_this<ServerCall> {
  public:
-  ServerCall(std::shared_ptr<ServerShared> shared, grpc::GenericCallbackServerContext& context);
+  ServerCall(std::shared_ptr<ServerShared> shared, std::unique_ptr<ServerStream> stream);
   ~ServerCall() override;
   ServerCall(const ServerCall&) = delete;
   ServerCall& operator=(const ServerCall&) = delete;
@@ -134,20 +133,17 @@ class ServerCall final : public grpc::ServerGenericBidiReactor,
  private:
   static constexpr std::size_t kNoPlace = ~std::size_t{0};
   static constexpr auto kNotSilent = std::chrono::steady_clock::time_point::max();
-  void OnReadDone(bool ok) override KOLO_EXCLUDES(mutex_);
-  void OnWriteDone(bool ok) override KOLO_EXCLUDES(mutex_);
-  void OnCancel() override KOLO_EXCLUDES(mutex_);
-  void OnDone() override KOLO_EXCLUDES(mutex_);
-  // gRPC's reactors whose hooks do not block say so by this; else it hands OnDone and OnCancel to a thread
-  // more.
-  bool InternalInlineable() override { return true; }
+  void on_read(bool ok) override KOLO_EXCLUDES(mutex_);
+  void on_written(bool ok) override KOLO_EXCLUDES(mutex_);
+  void on_cancel() override KOLO_EXCLUDES(mutex_);
+  void on_over() override KOLO_EXCLUDES(mutex_);
   void check_destination();
   void advance() KOLO_REQUIRES(mutex_);
 
   friend class OpenCalls;
   std::size_t place_ = kNoPlace;  // among the open calls; under their mutex
   const std::shared_ptr<ServerShared> shared_;
-  grpc::GenericCallbackServerContext& context_;
+  std::unique_ptr<ServerStream> stream_;  // until on_over()
   const std::string method_name_;
   const std::string peer_;
   std::string sender_;
@@ -177,10 +173,10 @@ std::unique_ptr<Method> worker_method(std::string_view name);
 std::unique_ptr<Method> master_method(std::string_view name);
 
 /// "" where the call has none such.
-std::string header(const grpc::GenericCallbackServerContext& context, const char* key);
+std::string header(const grpc::GenericServerContext& context, const char* key);
 
 /// Why the caller may not speak to the server: it shows no or another token, or is of another version. Null
 /// where it may.
-std::exception_ptr refusal_of(const grpc::GenericCallbackServerContext& context, ServerShared& shared);
+std::exception_ptr refusal_of(const grpc::GenericServerContext& context, ServerShared& shared);
 
 }  // namespace kolo::detail

@@ -1,15 +1,11 @@
 #include <malloc.h>
 
 #include <cstdlib>
-#include <memory>
 #include <string_view>
 
 #include <absl/synchronization/mutex.h>
 #include <grpc/grpc.h>
 #include <grpc/support/log.h>
-#include <grpcpp/create_channel.h>
-#include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/security/credentials.h>
 
 #include <kolo/core/base/error.h>
 #include <kolo/core/base/log.h>
@@ -39,31 +35,18 @@ void keep_freed_memory() {
   mallopt(M_TRIM_THRESHOLD, kKept);
 }
 
-// A call to nobody that is over at once. The threads on which callbacks come stay as long as its channel
-// does.
-struct KeptTransport {
-  KeptTransport() {
-    keep_freed_memory();
-    // A build of Abseil for debugging, as Debian's is, looks for circles at each lock, under one lock of all
-    // threads: a tenth of a small call's time. Optimised builds do not look.
-    absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-    // Who asks gRPC itself for its log gets it as gRPC writes it.
-    if (std::getenv("GRPC_VERBOSITY") == nullptr && std::getenv("GRPC_TRACE") == nullptr) {
-      gpr_set_log_function(log_of_transport);
-      gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
-    }
-    grpc_init();
-    channel = grpc::CreateChannel("ipv4:127.0.0.1:9", nullptr);  // no credentials: it never connects
-    const grpc::Slice nothing("");
-    request = grpc::ByteBuffer(&nothing, 1);
-    grpc::GenericStub(channel).UnaryCall(&context, "/kolo/none", {}, &request, &response,
-                                         [](const grpc::Status&) {});
+void set_up_transport() {
+  keep_freed_memory();
+  // A build of Abseil for debugging, as Debian's is, looks for circles at each lock, under one lock of all
+  // threads: a tenth of a small call's time. Optimised builds do not look.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  // Who asks gRPC itself for its log gets it as gRPC writes it.
+  if (std::getenv("GRPC_VERBOSITY") == nullptr && std::getenv("GRPC_TRACE") == nullptr) {
+    gpr_set_log_function(log_of_transport);
+    gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);
   }
-  std::shared_ptr<grpc::Channel> channel;
-  grpc::ClientContext context;
-  grpc::ByteBuffer request;
-  grpc::ByteBuffer response;
-};
+  grpc_init();  // for good, see the header
+}
 
 grpc::StatusCode status_code(Code code) {
   switch (code) {
@@ -106,10 +89,7 @@ std::string reason_of_loss(const std::string& text) {
 
 }  // namespace
 
-void use_transport() {
-  // For good, see the header. `used`, so that the pointer is kept too: what it leads to is no leak.
-  [[gnu::used]] static KeptTransport* const kept = std::make_unique<KeptTransport>().release();
-}
+void use_transport() { [[maybe_unused]] static const bool once = (set_up_transport(), true); }
 
 bool OncePer::now() {
   const auto time = std::chrono::steady_clock::now();

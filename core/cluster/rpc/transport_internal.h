@@ -26,9 +26,8 @@ inline constexpr const char* kWorkerService = "/kolo.cluster.WorkerService/";
 inline constexpr const char* kMasterService = "/kolo.cluster.MasterService/";
 
 /// Starts gRPC at the first call, for the rest of the process: a gRPC that is shut down while one of its
-/// objects is still on its way out waits 10 s for it, and the one who drops the last channel or server of a
-/// process on a thread of gRPC's would join itself. Its log lines of level error become warnings of ours, one
-/// a minute.
+/// objects is still on its way out waits 10 s for it. Its log lines of level error become warnings of ours,
+/// one a minute.
 void use_transport();
 
 /// Pings, bounds of messages: the same for clients and servers.
