@@ -13,6 +13,7 @@
 
 #include <kolo/core/base/count_of.h>
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/keep_freed_memory.h>
 #include <kolo/models/alike_names.h>
 #include <kolo/models/folder_contents.h>
 #include <kolo/models/own_files.h>
@@ -314,6 +315,7 @@ std::shared_ptr<const SampleSet> folder_samples(ImageFolder folder, const Shape&
   if (shape.rank() != 3 || (shape.dim(0) != 1 && shape.dim(0) != 3) || shape.dim(1) < 1 || shape.dim(2) < 1)
     throw InvalidArgumentError("{}: images become [1,H,W] or [3,H,W]; {} was asked for", folder.name, shape);
   detail::check_augmentation(augmentation, shape.dim(0));
+  keep_freed_memory();  // each picture is decoded into memory of its own
   return std::make_shared<FolderSamples>(std::move(folder), shape, augmentation);
 }
 

@@ -1,5 +1,3 @@
-#include <malloc.h>
-
 #include <cstdlib>
 #include <string_view>
 
@@ -8,6 +6,7 @@
 #include <grpc/support/log.h>
 
 #include <kolo/core/base/error.h>
+#include <kolo/core/base/keep_freed_memory.h>
 #include <kolo/core/base/log.h>
 
 #include <kolo/core/cluster/rpc/messages_internal.h>
@@ -23,20 +22,8 @@ void log_of_transport(gpr_log_func_args* entry) {
   if (entry->severity == GPR_LOG_SEVERITY_ERROR && minute.now()) log_warning("gRPC: {}", entry->message);
 }
 
-// What a stream reads is allocated and freed 64 KiB at a time. malloc gives free memory back to the system as
-// soon as 128 KiB of it lie together, and takes it anew for the next message: page faults were a third of the
-// time of large transfers.
-void keep_freed_memory() {
-  constexpr int kMapped = 8 << 20;  // larger blocks are mapped, and given back when they are freed
-  constexpr int kKept = 16 << 20;   // of each arena
-  for (const char* const chosen : {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES"})
-    if (std::getenv(chosen) != nullptr) return;
-  mallopt(M_MMAP_THRESHOLD, kMapped);
-  mallopt(M_TRIM_THRESHOLD, kKept);
-}
-
 void set_up_transport() {
-  keep_freed_memory();
+  keep_freed_memory();  // what a stream reads is allocated and freed 64 KiB at a time
   // A build of Abseil for debugging, as Debian's is, looks for circles at each lock, under one lock of all
   // threads: a tenth of a small call's time. Optimised builds do not look.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
