@@ -179,7 +179,6 @@ void ClientCall::was_finished(bool /*ok*/) {
   {
     MutexLock lock(mutex_);
     over_ = true;
-    reads_over_ = true;
     dropped.swap(queue_);
     self = std::move(self_);
     error = own_error_ != nullptr ? own_error_ : from_status(status_, channel_->address(), cancelled_);

@@ -240,14 +240,10 @@ void RpcServer::Impl::await_call() {
   awaits_changed_.notify_all();
 }
 
+// stream: null where the server shuts down.
 void RpcServer::Impl::arrived(std::unique_ptr<ServerStream> stream) {
-  if (stream != nullptr) {
-    take(std::move(stream));
-    return await_call();
-  }
-  MutexLock lock(await_mutex_);
-  awaits_ = false;
-  awaits_changed_.notify_all();
+  if (stream != nullptr) take(std::move(stream));
+  await_call();
 }
 
 void RpcServer::Impl::take(std::unique_ptr<ServerStream> stream) {

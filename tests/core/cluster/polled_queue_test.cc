@@ -60,8 +60,8 @@ class Ring {
 
 TEST(PolledQueue, RunsWhatIsOverOneAfterTheOtherOnItsThread) {
   const auto queue = std::make_shared<PolledQueue>(std::make_unique<grpc::CompletionQueue>());
-  std::vector<std::thread::id>
-      threads;  // without a lock: the thread sanitizer sees whether there is one thread
+  // Without a lock: the thread sanitizer sees whether there is one thread.
+  std::vector<std::thread::id> threads;
   std::promise<void> all;
   std::vector<std::unique_ptr<Ring>> rings;
   for (int i = 0; i < 100; ++i)
